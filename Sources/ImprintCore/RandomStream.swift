@@ -1,0 +1,81 @@
+/// A deterministic stream of random numbers, drawn from one seed by name.
+///
+/// Everything random in a run (initial weights, shuffling, augmentation, dropout) has a stream of its own:
+/// `RandomStream(seed: 7, "augmentation", epoch, image)`. What one stream yields never depends on how much another
+/// was used, on the order in which images are read, or on the number of threads.
+///
+/// The generator is xoshiro256** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2018), its
+/// state filled by SplitMix64 from the seed, the FNV-1a hash of the name and the indices.
+public struct RandomStream: RandomNumberGenerator, Sendable {
+    private var state: (UInt64, UInt64, UInt64, UInt64)
+
+    /// Makes the stream that belongs to `seed`, `name` and `indices`; the same three always give the same numbers.
+    public init(seed: UInt64, _ name: String, _ indices: Int...) {
+        var mixer = SplitMix64(state: seed)
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for byte in name.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        mixer.state = mixer.next() ^ hash
+        for index in indices { mixer.state = mixer.next() ^ UInt64(bitPattern: Int64(index)) }
+        state = (mixer.next(), mixer.next(), mixer.next(), mixer.next())
+    }
+
+    /// The next 64 uniformly distributed bits.
+    public mutating func next() -> UInt64 {
+        let result = rotated(state.1 &* 5, by: 7) &* 9
+        let shifted = state.1 << 17
+        state.2 ^= state.0
+        state.3 ^= state.1
+        state.1 ^= state.2
+        state.0 ^= state.3
+        state.2 ^= shifted
+        state.3 = rotated(state.3, by: 45)
+        return result
+    }
+
+    /// A uniformly distributed number in `[0, 1)`, a multiple of 2⁻²⁴.
+    public mutating func uniform() -> Float { Float(next() >> 40) * 0x1p-24 }
+
+    /// A uniformly distributed number in `[range.lowerBound, range.upperBound)`.
+    public mutating func uniform(in range: ClosedRange<Float>) -> Float {
+        range.lowerBound + (range.upperBound - range.lowerBound) * uniform()
+    }
+
+    /// A uniformly distributed whole number in `0..<bound`.
+    public mutating func index(below bound: Int) -> Int {
+        precondition(bound > 0, "a random index needs a positive bound, not \(bound)")
+        return Int(next().multipliedFullWidth(by: UInt64(bound)).high)
+    }
+
+    /// Whether an event of the given probability (0…1) happens.
+    public mutating func chance(_ probability: Float) -> Bool { uniform() < probability }
+
+    /// A normally distributed number with mean 0 and deviation 1: the sum of twelve uniform numbers less six.
+    ///
+    /// Sums are the same on every platform, which a logarithm from the C library is not; the tails end at ±6.
+    public mutating func normal() -> Float {
+        var sum: Float = -6
+        for _ in 0..<12 { sum += uniform() }
+        return sum
+    }
+
+    /// The whole numbers `0..<count` in random order (Fisher–Yates).
+    public mutating func permutation(of count: Int) -> [Int] {
+        var order = Array(0..<count)
+        for last in stride(from: count - 1, to: 0, by: -1) { order.swapAt(last, index(below: last + 1)) }
+        return order
+    }
+}
+
+private func rotated(_ value: UInt64, by bits: UInt64) -> UInt64 { (value << bits) | (value >> (64 - bits)) }
+
+private struct SplitMix64 {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+        return z ^ (z >> 31)
+    }
+}

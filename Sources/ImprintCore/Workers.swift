@@ -1,0 +1,47 @@
+internal import Dispatch
+
+/// A number of threads that share work in fixed chunks.
+///
+/// What a chunk holds never depends on the number of threads, and results that must be added are added in the order
+/// of the chunks, so that a run gives the same bits for any number of threads.
+public struct Workers: Sendable, Hashable {
+    /// How many threads take part, the caller's included.
+    public let count: Int
+
+    /// Makes `count` workers (at least one).
+    public init(_ count: Int) {
+        precondition(count >= 1, "at least one worker is needed, not \(count)")
+        self.count = count
+    }
+
+    /// Runs `body(chunk, worker)` once for every chunk in `0..<chunks` and returns when all are done.
+    ///
+    /// `worker` (in `0..<count`) names the thread, for scratch memory that a thread keeps to itself. Worker *w* takes
+    /// the chunks *w*, *w* + `count`, …; with one worker or one chunk everything stays on the caller's thread.
+    @inlinable
+    public func forEach(_ chunks: Int, _ body: (_ chunk: Int, _ worker: Int) -> Void) {
+        if count == 1 || chunks <= 1 {
+            for chunk in 0..<chunks { body(chunk, 0) }
+        } else {
+            forkJoin(min(count, chunks)) { worker in
+                for chunk in stride(from: worker, to: chunks, by: count) { body(chunk, worker) }
+            }
+        }
+    }
+
+    @usableFromInline
+    func forkJoin(_ workers: Int, _ body: (_ worker: Int) -> Void) {
+        // The closure does not outlive this call, and its chunks write to disjoint memory: that is the contract of
+        // `forEach`, which the compiler cannot see.
+        withoutActuallyEscaping(body) { body in
+            nonisolated(unsafe) let body = body
+            DispatchQueue.concurrentPerform(iterations: workers) { body($0) }
+        }
+    }
+}
+
+/// The part of `0..<total` that belongs to `chunk` of `chunks`: contiguous, disjoint, as equal as can be.
+@inlinable
+public func chunkRange(_ chunk: Int, of chunks: Int, total: Int) -> Range<Int> {
+    (total * chunk / chunks)..<(total * (chunk + 1) / chunks)
+}

@@ -1,0 +1,33 @@
+/// An upright picture in memory: rows from top to bottom, 8 bits a channel, sRGB.
+///
+/// The sample of channel *c* at column *x* of row *y* is `samples[(y * width + x) * channels + c]`.
+public struct Image: Sendable, Hashable {
+    /// The number of columns, in pixels.
+    public let width: Int
+    /// The number of rows, in pixels.
+    public let height: Int
+    /// 1 (grey), 3 (red, green, blue) or 4 (red, green, blue, alpha; not premultiplied).
+    public let channels: Int
+    /// The samples, row by row, channels interleaved; `height * width * channels` of them.
+    public var samples: [UInt8]
+
+    /// Makes an image of the given samples.
+    public init(width: Int, height: Int, channels: Int, samples: [UInt8]) {
+        precondition(width > 0 && height > 0, "an image has at least one pixel, not \(width)x\(height)")
+        precondition([1, 3, 4].contains(channels), "an image has 1, 3 or 4 channels, not \(channels)")
+        precondition(
+            samples.count == width * height * channels,
+            "\(width)x\(height)x\(channels) needs \(width * height * channels) samples, not \(samples.count)")
+        self.width = width
+        self.height = height
+        self.channels = channels
+        self.samples = samples
+    }
+
+    /// Makes an image in which every sample has the same value.
+    public init(width: Int, height: Int, channels: Int = 3, filledWith value: UInt8 = 0) {
+        self.init(
+            width: width, height: height, channels: channels,
+            samples: [UInt8](repeating: value, count: width * height * channels))
+    }
+}
