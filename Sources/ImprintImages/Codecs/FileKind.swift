@@ -27,7 +27,7 @@ enum FileKind: Equatable {
             switch String(decoding: head.dropFirst(8).prefix(4), as: UTF8.self) {
             case "avif", "avis": self = .otherImage("AVIF")
             case "heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1": self = .otherImage("HEIC")
-            default: self = .notAnImage("a video")
+            default: self = .notAnImage("a video or another media file")
             }
         } else if begins("GIF8") {
             self = .otherImage("GIF")
