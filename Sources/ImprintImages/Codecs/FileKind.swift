@@ -52,8 +52,11 @@ enum FileKind: Equatable {
         if head.isEmpty { return "an empty file" }
         if head.starts(with: "%PDF".utf8) { return "a PDF" }
         if head.starts(with: "PK\u{3}\u{4}".utf8) { return "a ZIP archive" }
+        // No control characters but white space, and no bytes that UTF-8 never has.
         let whiteSpace: Set<UInt8> = [9, 10, 12, 13]
-        guard head.allSatisfy({ ($0 >= 0x20 && $0 != 0x7F) || whiteSpace.contains($0) }) else { return "unknown data" }
+        guard head.allSatisfy({ ((0x20..<0xF8).contains($0) && $0 != 0x7F) || whiteSpace.contains($0) }) else {
+            return "unknown data"
+        }
         let text = String(decoding: head, as: UTF8.self).lowercased()
         if text.contains("<html") || text.contains("<!doctype html") { return "a web page (HTML)" }
         return text.contains("<svg") ? "an SVG drawing" : "text"
