@@ -41,7 +41,7 @@ public enum Orientation: Int, Sendable, CaseIterable {
             }
         let samples = [UInt8](unsafeUninitializedCapacity: image.samples.count) { target, count in
             image.samples.withUnsafeBufferPointer { source in
-                // A number of channels that is known where it is compiled makes loops that need no counting.
+                // With a constant number of channels the compiler unrolls the innermost loop.
                 switch image.channels {
                 case 1: copy(source, to: target, width, height, channels: 1, first, right, down)
                 case 3: copy(source, to: target, width, height, channels: 3, first, right, down)

@@ -79,20 +79,22 @@ extension Image {
     func padded(width: Int, height: Int, with grey: UInt8) -> Image {
         guard (width, height) != (self.width, self.height) else { return self }
         let pixel = channels == 4 ? [grey, grey, grey, 0] : [UInt8](repeating: grey, count: channels)
-        let left = [[UInt8]](repeating: pixel, count: (width - self.width) / 2).flatMap(\.self)
-        let right = [[UInt8]](repeating: pixel, count: width - self.width - (width - self.width) / 2).flatMap(\.self)
-        let row = [[UInt8]](repeating: pixel, count: width).flatMap(\.self)
-        let top = (height - self.height) / 2
-        var result: [UInt8] = []
-        result.reserveCapacity(width * height * channels)
-        for _ in 0..<top { result += row }
-        for y in 0..<self.height {
-            result += left
-            result += samples[(y * self.width * channels)..<((y + 1) * self.width * channels)]
-            result += right
+        func padding(_ count: Int) -> [UInt8] { Array(repeatElement(pixel, count: count).joined()) }
+        let (left, top) = ((width - self.width) / 2, (height - self.height) / 2)
+        let (before, after, row) = (padding(left), padding(width - self.width - left), padding(width))
+        let length = self.width * channels
+        var padded: [UInt8] = []
+        padded.reserveCapacity(width * height * channels)
+        for y in -top..<(height - top) {
+            if (0..<self.height).contains(y) {
+                padded += before
+                padded += samples[(y * length)..<((y + 1) * length)]
+                padded += after
+            } else {
+                padded += row
+            }
         }
-        for _ in (top + self.height)..<height { result += row }
-        return Image(width: width, height: height, channels: channels, samples: result)
+        return Image(width: width, height: height, channels: channels, samples: padded)
     }
 
     /// Each colour times its alpha.

@@ -7,7 +7,9 @@ import Testing
 @Suite("JPEG") struct JPEGTests {
     @Test(
         "Files decode as Pillow decodes them",
-        arguments: ["baseline.jpg", "progressive-420.jpg", "grey.jpg", "cmyk.jpg", "ycck.jpg"])
+        arguments: [
+            "baseline.jpg", "progressive-420.jpg", "subsampled-3x1.jpg", "grey.jpg", "cmyk.jpg", "ycck.jpg",
+        ])
     func decodesLikePillow(name: String) throws {
         let vectors = try PillowVectors.load()
         let file = try vectors.file(name)

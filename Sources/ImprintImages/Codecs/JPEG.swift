@@ -72,7 +72,7 @@ enum JPEG {
 
     private static func failure(of decoder: tjhandle, file: URL) -> ImageError {
         let message = message(of: decoder)
-        // The decoder's other errors are for JPEGs that are whole, but of a kind it does not know.
+        // The decoder begins so where the file is whole, but of a kind that it was not made for.
         if message.hasPrefix("Unsupported") || message.hasPrefix("Sorry") {
             return .unsupported(file: file, what: message)
         }

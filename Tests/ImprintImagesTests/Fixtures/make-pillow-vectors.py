@@ -1,5 +1,6 @@
 """Writes pillow-vectors.json: small image files with the pixels that Pillow decodes from them, and resized images.
 
+    apt-get install libturbojpeg0 libjpeg-turbo-progs
     pip install pillow==13.0.0 && python make-pillow-vectors.py
 """
 
@@ -10,6 +11,7 @@ import io
 import json
 import pathlib
 import random
+import subprocess
 
 import PIL
 from PIL import Image
@@ -51,10 +53,17 @@ def ycck(image):
     return ctypes.string_at(output, size.value)
 
 
+def rarely_subsampled(image):
+    """A JPEG with colour at a third of the resolution, which Pillow cannot write."""
+    command = ["cjpeg", "-quality", "95", "-sample", "3x1"]
+    return subprocess.run(command, input=encoded(image, format="PPM"), capture_output=True, check=True).stdout
+
+
 def files():
     cmyk = smooth_photo("CMYK")
     yield "baseline.jpg", encoded(smooth_photo("RGB"), format="JPEG", quality=95, subsampling=0)
     yield "progressive-420.jpg", encoded(smooth_photo("RGB"), format="JPEG", quality=95, progressive=True)
+    yield "subsampled-3x1.jpg", rarely_subsampled(smooth_photo("RGB"))
     yield "grey.jpg", encoded(smooth_photo("L"), format="JPEG", quality=95)
     yield "cmyk.jpg", encoded(cmyk, format="JPEG", quality=95)
     yield "ycck.jpg", ycck(cmyk)
