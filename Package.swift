@@ -25,10 +25,14 @@ let package = Package(
         // The library, in the order in which data walks through it.
         .target(name: "ImprintCore", swiftSettings: settings),
         .target(name: "ImprintImages", dependencies: ["ImprintCore", "CTurboJPEG", "CPNG"], swiftSettings: settings),
+        .target(name: "ImprintFormats", dependencies: ["ImprintCore"], swiftSettings: settings),
         .target(name: "TestSupport", dependencies: ["ImprintCore"], path: "Tests/TestSupport", swiftSettings: settings),
         .testTarget(name: "ImprintCoreTests", dependencies: ["ImprintCore", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "ImprintImagesTests", dependencies: ["ImprintImages", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "ImprintFormatsTests", dependencies: ["ImprintFormats", "TestSupport"], exclude: ["Fixtures"],
             swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
