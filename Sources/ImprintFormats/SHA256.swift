@@ -85,17 +85,33 @@ public struct SHA256: Sendable {
     {
         var (a, b, c, d) = (state[0], state[1], state[2], state[3])
         var (e, f, g, h) = (state[4], state[5], state[6], state[7])
-        for round in 0..<64 {
-            let choice = (e & f) ^ (~e & g)
-            let first =
-                h &+ (rotated(e, 6) ^ rotated(e, 11) ^ rotated(e, 25)) &+ choice
-                &+ constants[round] &+ schedule[round]
-            let majority = (a & b) ^ (a & c) ^ (b & c)
-            let second = (rotated(a, 2) ^ rotated(a, 13) ^ rotated(a, 22)) &+ majority
-            (h, g, f, e, d, c, b, a) = (g, f, e, d &+ first, c, b, a, first &+ second)
+        // Eight rounds a turn, after which every letter is back in its place: nothing is moved from letter to letter.
+        for first in stride(from: 0, to: 64, by: 8) {
+            func input(_ round: Int) -> UInt32 { constants[first &+ round] &+ schedule[first &+ round] }
+            mixRound(a, b, c, &d, e, f, g, &h, input(0))
+            mixRound(h, a, b, &c, d, e, f, &g, input(1))
+            mixRound(g, h, a, &b, c, d, e, &f, input(2))
+            mixRound(f, g, h, &a, b, c, d, &e, input(3))
+            mixRound(e, f, g, &h, a, b, c, &d, input(4))
+            mixRound(d, e, f, &g, h, a, b, &c, input(5))
+            mixRound(c, d, e, &f, g, h, a, &b, input(6))
+            mixRound(b, c, d, &e, f, g, h, &a, input(7))
         }
         state &+= [a, b, c, d, e, f, g, h]
     }
+}
+
+/// One round: `d` and `h` become the next round's `e` and `a`.
+@inline(__always)
+private func mixRound(
+    _ a: UInt32, _ b: UInt32, _ c: UInt32, _ d: inout UInt32, _ e: UInt32, _ f: UInt32, _ g: UInt32, _ h: inout UInt32,
+    _ input: UInt32
+) {
+    let choice = (e & f) ^ (~e & g)
+    let majority = (a & b) ^ (a & c) ^ (b & c)
+    h &+= (rotated(e, 6) ^ rotated(e, 11) ^ rotated(e, 25)) &+ choice &+ input
+    d &+= h
+    h &+= (rotated(a, 2) ^ rotated(a, 13) ^ rotated(a, 22)) &+ majority
 }
 
 @inline(__always)

@@ -61,6 +61,9 @@ import Testing
         .tensor("size null", shape: "[null]", offsets: "[0,4]", data: 4),
         .tensor("offset of 2^63", shape: "[1]", offsets: "[0,9223372036854775808]"),
         .tensor("offset of 2^64 + 4", shape: "[1]", offsets: "[0,18446744073709551620]", data: 4),
+        .tensor(
+            "65 dimensions", shape: "[\(String(repeating: "1,", count: 64))1]", offsets: "[0,4]", data: 4,
+            .malformedHeader(offset: 157, expected: "at most 64 numbers")),
         .tensor("one offset", shape: "[1]", offsets: "[4]", data: 4),
         .tensor("three offsets", shape: "[1]", offsets: "[0,4,4]", data: 4),
         .tensor("end before begin", shape: "[1]", offsets: "[4,0]", data: 4),

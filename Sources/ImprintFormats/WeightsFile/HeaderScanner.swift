@@ -31,10 +31,13 @@ struct HeaderScanner {
         }
     }
 
-    /// Reads `[1, 2, …]`.
+    /// Reads `[1, 2, …]`, at most 64 of them: no array library has more dimensions.
     mutating func counts() throws(Problem) -> [Int] {
         var counts: [Int] = []
-        try list(from: "[", to: "]") { scanner throws(Problem) in counts.append(try scanner.count()) }
+        try list(from: "[", to: "]") { scanner throws(Problem) in
+            guard counts.count < 64 else { throw scanner.malformed("at most 64 numbers") }
+            counts.append(try scanner.count())
+        }
         return counts
     }
 
