@@ -39,22 +39,34 @@ public enum Orientation: Int, Sendable, CaseIterable {
             case .rightMirrored: (lastRow * image.width + lastColumn, -image.width, -1)
             case .left: (lastColumn, image.width, -1)
             }
-        let channels = image.channels
         let samples = [UInt8](unsafeUninitializedCapacity: image.samples.count) { target, count in
             image.samples.withUnsafeBufferPointer { source in
-                var next = 0
-                for y in 0..<height {
-                    var pixel = (first + y * down) * channels
-                    for _ in 0..<width {
-                        for channel in 0..<channels { target[next + channel] = source[pixel + channel] }
-                        next += channels
-                        pixel += right * channels
-                    }
+                // A number of channels that is known where it is compiled makes loops that need no counting.
+                switch image.channels {
+                case 1: copy(source, to: target, width, height, channels: 1, first, right, down)
+                case 3: copy(source, to: target, width, height, channels: 3, first, right, down)
+                default: copy(source, to: target, width, height, channels: 4, first, right, down)
                 }
             }
             count = image.samples.count
         }
-        return Image(width: width, height: height, channels: channels, samples: samples)
+        return Image(width: width, height: height, channels: image.channels, samples: samples)
+    }
+}
+
+@inline(__always)
+private func copy(
+    _ source: UnsafeBufferPointer<UInt8>, to target: UnsafeMutableBufferPointer<UInt8>, _ width: Int, _ height: Int,
+    channels: Int, _ first: Int, _ right: Int, _ down: Int
+) {
+    var next = 0
+    for y in 0..<height {
+        var pixel = (first + y * down) * channels
+        for _ in 0..<width {
+            for channel in 0..<channels { target[next + channel] = source[pixel + channel] }
+            next += channels
+            pixel += right * channels
+        }
     }
 }
 
@@ -67,13 +79,13 @@ extension Orientation {
             let entries = reader.integer(at: directory, bytes: 2)
         else { return nil }
         let orientationTag = 0x0112
-        let short = 3
+        let byteCounts = [3: 2, 4: 4]  // of the field types SHORT, which the specification asks for, and LONG
         for entry in 0..<entries {
             let start = directory + 2 + 12 * entry
             guard let tag = reader.integer(at: start, bytes: 2) else { return nil }
             if tag == orientationTag {
-                guard reader.integer(at: start + 2, bytes: 2) == short,
-                    let value = reader.integer(at: start + 8, bytes: 2)
+                guard let type = reader.integer(at: start + 2, bytes: 2), let bytes = byteCounts[type],
+                    let value = reader.integer(at: start + 8, bytes: bytes)
                 else { return nil }
                 self.init(rawValue: value)
                 return

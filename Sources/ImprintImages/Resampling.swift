@@ -52,7 +52,7 @@ extension Image {
     private func resampledChannels(columns: ResampledAxis, rows: ResampledAxis) -> Image {
         let (channels, usedCount) = (channels, columns.used.count * channels)
         let targetCount = columns.count * channels
-        let result = withUnsafeTemporaryAllocation(of: Float.self, capacity: usedCount) { sums in
+        let result = withUnsafeTemporaryAllocation(of: Float.self, capacity: usedCount + gatherSlack) { sums in
             [UInt8](unsafeUninitializedCapacity: rows.count * targetCount) { target, count in
                 samples.withUnsafeBufferPointer { source in
                     for y in 0..<rows.count {
@@ -63,14 +63,10 @@ extension Image {
                                 UnsafeBufferPointer(rebasing: source[start..<(start + usedCount)]),
                                 times: rows.weights[y * rows.stride + tap], to: sums)
                         }
-                        let line = UnsafeMutableBufferPointer(
-                            rebasing: target[(y * targetCount)..<((y + 1) * targetCount)])
-                        // A number of channels that is known where it is compiled makes loops that need no counting.
-                        switch channels {
-                        case 1: gather(sums, columns, channels: 1, into: line)
-                        case 3: gather(sums, columns, channels: 3, into: line)
-                        default: gather(sums, columns, channels: 4, into: line)
-                        }
+                        let line = (y * targetCount)..<((y + 1) * targetCount)
+                        gather(
+                            UnsafeRawBufferPointer(sums), columns, channels: channels,
+                            into: UnsafeMutableBufferPointer(rebasing: target[line]))
                     }
                 }
                 count = rows.count * targetCount
@@ -129,23 +125,31 @@ extension Image {
 private func add(
     _ source: UnsafeBufferPointer<UInt8>, times weight: Float, to sums: UnsafeMutableBufferPointer<Float>
 ) {
-    for index in 0..<sums.count { sums[index] += weight * Float(source[index]) }
+    for index in 0..<source.count { sums[index] += weight * Float(source[index]) }
 }
 
+/// How many sums there must be past the last one, for `gather` to read.
+private let gatherSlack = 3
+
 /// Makes a row of target samples of a row of sums that starts with the first column used.
-@inline(__always)
+///
+/// Four sums are taken at a time; with fewer channels those past the pixel are computed along and dropped.
 private func gather(
-    _ sums: UnsafeMutableBufferPointer<Float>, _ columns: ResampledAxis, channels: Int,
+    _ sums: UnsafeRawBufferPointer, _ columns: ResampledAxis, channels: Int,
     into line: UnsafeMutableBufferPointer<UInt8>
 ) {
-    for x in 0..<columns.count {
-        var weight = x * columns.stride
-        var total = SIMD4<Float>.zero
-        for column in columns.ranges[x] {
-            let pixel = (column - columns.used.lowerBound) * channels
-            for channel in 0..<channels { total[channel] += columns.weights[weight] * sums[pixel + channel] }
-            weight += 1
+    let pixelBytes = channels * MemoryLayout<Float>.stride
+    columns.weights.withUnsafeBufferPointer { weights in
+        var next = 0
+        for (x, range) in columns.ranges.enumerated() {
+            var offset = (range.lowerBound - columns.used.lowerBound) * pixelBytes
+            var total = SIMD4<Float>(repeating: 0.5)
+            for tap in (x * columns.stride)..<(x * columns.stride + range.count) {
+                total += weights[tap] * sums.loadUnaligned(fromByteOffset: offset, as: SIMD4<Float>.self)
+                offset += pixelBytes
+            }
+            for channel in 0..<channels { line[next + channel] = UInt8(min(total[channel], 255)) }
+            next += channels
         }
-        for channel in 0..<channels { line[x * channels + channel] = UInt8(min(total[channel] + 0.5, 255)) }
     }
 }

@@ -202,3 +202,30 @@ public final class Plan {
         return ranges
     }
 }
+
+extension Plan {
+    /// What a plan does with one layer.
+    public struct LayerSummary: Hashable, Codable, Sendable {
+        /// The node's name.
+        public let name: String
+        /// The kind of layer.
+        public let kind: String
+        /// The way in which it is computed.
+        public let algorithm: Algorithm
+        /// The shape of its result, for one image.
+        public let output: Shape
+        /// How many numbers of it are trained.
+        public let parameterCount: Int
+    }
+
+    /// What the plan does with each layer, in order of execution.
+    public var summary: [LayerSummary] {
+        steps.enumerated().map { place, step in
+            LayerSummary(
+                name: step.name, kind: type(of: step.layer).kind, algorithm: step.context.algorithm,
+                output: step.context.output.shape,
+                parameterCount: step.layer.parameters(for: network.inputShapes(of: place))
+                    .reduce(0) { $0 + ($1.role == .statistic ? 0 : $1.count) })
+        }
+    }
+}

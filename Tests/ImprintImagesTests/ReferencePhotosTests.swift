@@ -1,7 +1,8 @@
 import Foundation
-import ImprintImages
 import TestSupport
 import Testing
+
+@testable import ImprintImages
 
 @Suite("Reference photos", .enabled(if: ReferenceData.has("data/viget-train")))
 struct ReferencePhotosTests {
@@ -9,12 +10,15 @@ struct ReferencePhotosTests {
         let folder = try ImageFolder(at: ReferenceData.folder.appending(path: "data/viget-train"))
         #expect(folder.labels == ["NotVigetLogo", "VigetLogo"])
         #expect(folder.items.count == 871)
-        var portraits = 0
+        var turned = 0
         for item in folder.items {
             let image = try ImageFile.decode(item.url, coveringShortSide: 64)
-            #expect(image.channels == 3)
-            if image.height > image.width { portraits += 1 }
+            #expect(image.channels == 3 && min(image.width, image.height) >= 64)
+            if JPEGSegments([UInt8](try Data(contentsOf: item.url))).orientation == .right {
+                turned += 1
+                #expect(image.height > image.width, "\(item.url.lastPathComponent)")
+            }
         }
-        #expect(portraits > 700)
+        #expect(turned == 517)
     }
 }

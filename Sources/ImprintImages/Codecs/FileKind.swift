@@ -27,7 +27,7 @@ enum FileKind: Equatable {
             switch String(decoding: head.dropFirst(8).prefix(4), as: UTF8.self) {
             case "avif", "avis": self = .otherImage("AVIF")
             case "heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1": self = .otherImage("HEIC")
-            default: self = .notAnImage("a video")
+            default: self = .notAnImage("a video or another media file")
             }
         } else if begins("GIF8") {
             self = .otherImage("GIF")
@@ -52,8 +52,11 @@ enum FileKind: Equatable {
         if head.isEmpty { return "an empty file" }
         if head.starts(with: "%PDF".utf8) { return "a PDF" }
         if head.starts(with: "PK\u{3}\u{4}".utf8) { return "a ZIP archive" }
+        // No control characters but white space, and no bytes that UTF-8 never has.
         let whiteSpace: Set<UInt8> = [9, 10, 12, 13]
-        guard head.allSatisfy({ ($0 >= 0x20 && $0 != 0x7F) || whiteSpace.contains($0) }) else { return "unknown data" }
+        guard head.allSatisfy({ ((0x20..<0xF8).contains($0) && $0 != 0x7F) || whiteSpace.contains($0) }) else {
+            return "unknown data"
+        }
         let text = String(decoding: head, as: UTF8.self).lowercased()
         if text.contains("<html") || text.contains("<!doctype html") { return "a web page (HTML)" }
         return text.contains("<svg") ? "an SVG drawing" : "text"

@@ -32,6 +32,8 @@ public enum ImageFile {
     /// It is checked before memory is taken: a file of some hundred bytes can claim billions of pixels.
     public static let pixelLimit = 200_000_000
 
+    private static let byteLimit = 1 << 30
+
     static func checkSize(width: Int, height: Int, file: URL) throws(ImageError) {
         guard width * height <= pixelLimit else {
             throw .tooLarge(file: file, width: width, height: height, limit: pixelLimit)
@@ -68,10 +70,15 @@ public enum ImageFile {
     }
 
     private static func read(_ url: URL) throws(ImageError) -> [UInt8] {
-        // A device or a pipe could be read for ever.
-        guard let status = FileStatus(url) else { throw .unreadable(file: url, reason: "there is no such file") }
+        // A device or a pipe could be read for ever, and what is no image may be of any size.
+        guard let status = FileStatus(url) else {
+            throw .unreadable(file: url, reason: "there is no such file, or no permission to look into its folder")
+        }
         guard !status.isFolder else { throw .unreadable(file: url, reason: "it is a folder") }
         guard status.isFile else { throw .unreadable(file: url, reason: "it is not a regular file") }
+        guard status.size <= byteLimit else {
+            throw .unreadable(file: url, reason: "it holds \(status.size) bytes, expected at most \(byteLimit)")
+        }
         do {
             return [UInt8](try Data(contentsOf: url))
         } catch {
