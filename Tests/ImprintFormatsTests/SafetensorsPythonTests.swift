@@ -67,4 +67,25 @@ struct SafetensorsPythonTests {
             try check("empty", .float32, [2, 0, 3], [])
         }
     }
+
+    @Test("Python opens a weights file, and finds the digest as the specification has it")
+    func weightsFile() throws {
+        let weights = try sampleWeights()
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "model.imprint")
+            let digest = try weights.write(to: url)
+            let described = try JSONDecoder().decode(
+                Described.self, from: Python.script("check_safetensors.py", "describe", url.path))
+            #expect(described.metadata["imprint.format"] == "1")
+            #expect(described.metadata["imprint.labels"] == #"["logo","other"]"#)
+            #expect(described.metadata["imprint.digest"] == digest)
+            #expect(try Python.script("check_safetensors.py", "digest", url.path) == Data(digest.utf8))
+            #expect(described.tensors.count == weights.parameters.layout.entries.count)
+            for entry in weights.parameters.layout.entries {
+                let found = try #require(described.tensors[entry.name])
+                #expect(found.shape == entry.parameter.shape)
+                #expect(found.values.compactMap { Float($0) } == weights.parameters[entry.name])
+            }
+        }
+    }
 }

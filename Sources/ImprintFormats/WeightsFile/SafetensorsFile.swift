@@ -45,19 +45,23 @@ extension Safetensors {
         ///
         /// Throws `SafetensorsError` where they are not float32 or float16, `FileError` where they cannot be read.
         public func values(of tensor: TensorDescription) throws -> [Float] {
+            try [Float](unsafeUninitializedCapacity: tensor.count) { buffer, initialized in
+                try read(tensor, into: UnsafeMutableBufferPointer(rebasing: buffer[..<tensor.count]))
+                initialized = tensor.count
+            }
+        }
+
+        /// Reads the elements of `tensor` into `values`, which has room for exactly as many.
+        func read(_ tensor: TensorDescription, into values: UnsafeMutableBufferPointer<Float>) throws {
+            precondition(values.count == tensor.count, "\(tensor.name) has \(tensor.count) values, not \(values.count)")
+            let start = dataStart + tensor.byteRange.lowerBound
             switch tensor.elementType {
             case .float32:
-                try [Float](unsafeUninitializedCapacity: tensor.count) { buffer, initialized in
-                    let bytes = UnsafeMutableRawBufferPointer(buffer)
-                    try read(into: UnsafeMutableRawBufferPointer(rebasing: bytes[..<tensor.byteRange.count]), tensor)
-                    initialized = tensor.count
-                }
+                try readFully(descriptor, into: UnsafeMutableRawBufferPointer(values), at: start, path)
             case .float16:
-                try [UInt16](unsafeUninitializedCapacity: tensor.count) { buffer, initialized in
-                    let bytes = UnsafeMutableRawBufferPointer(buffer)
-                    try read(into: UnsafeMutableRawBufferPointer(rebasing: bytes[..<tensor.byteRange.count]), tensor)
-                    initialized = tensor.count
-                }.map(Half.float)
+                var halves = [UInt16](repeating: 0, count: tensor.count)
+                try halves.withUnsafeMutableBytes { try readFully(descriptor, into: $0, at: start, path) }
+                for (place, half) in zip(values.indices, halves) { values[place] = Half.float(half) }
             default:
                 throw SafetensorsError(
                     path: path, problem: .notFloatingPoint(tensor: tensor.name, found: tensor.elementType))
@@ -80,10 +84,6 @@ extension Safetensors {
                 hash.update(piece.span.bytes.extracting(first: count))
             }
             return hash.hexadecimal
-        }
-
-        private func read(into bytes: UnsafeMutableRawBufferPointer, _ tensor: TensorDescription) throws(FileError) {
-            try readFully(descriptor, into: bytes, at: dataStart + tensor.byteRange.lowerBound, path)
         }
     }
 }

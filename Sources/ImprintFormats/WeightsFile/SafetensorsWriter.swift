@@ -11,11 +11,14 @@ extension Safetensors {
     ///   - url: the file.
     ///   - metadata: gives the texts to store, from the SHA-256 digest of the data in hexadecimal.
     ///
+    /// - Returns: the digest.
+    ///
     /// Throws `SafetensorsError` where a finite number is beyond float16, `FileError` where the file cannot be written.
+    @discardableResult
     public static func write(
         _ tensors: [Tensor], as precision: Precision = .float32, to url: URL,
         metadata: (_ dataDigest: String) -> [String: String]
-    ) throws {
+    ) throws -> String {
         let tensors = tensors.sorted { precedes($0.name, $1.name) }
         for (first, second) in zip(tensors, tensors.dropFirst()) {
             precondition(first.name != second.name, "two tensors are named \(first.name)")
@@ -43,11 +46,13 @@ extension Safetensors {
                     name: tensor.name, elementType: precision.elementType, shape: tensor.shape,
                     byteRange: start..<data.count))
         }
-        let header = Header(metadata: metadata(SHA256.hexadecimal(of: data)), tensors: descriptions).encoded
+        let digest = SHA256.hexadecimal(of: data)
+        let header = Header(metadata: metadata(digest), tensors: descriptions).encoded
         let length = withUnsafeBytes(of: UInt64(header.count).littleEndian, Array.init)
         try AtomicFile.write(to: url) { output in
             try output.write(length + header)
             try output.write(data)
         }
+        return digest
     }
 }

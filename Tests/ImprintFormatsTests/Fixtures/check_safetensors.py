@@ -2,10 +2,12 @@
 
     check_safetensors.py describe FILE   prints metadata and tensors as JSON (values as exact hexadecimal floats)
     check_safetensors.py write FILE      writes the file that the Swift test reads back
+    check_safetensors.py digest FILE     prints the digest of the tensors, computed as docs/weights-file.md says
 
 Needs: pip install safetensors numpy (written against safetensors 0.6, numpy 2).
 """
 
+import hashlib
 import json
 import sys
 
@@ -39,4 +41,11 @@ def write(path):
     save_file(tensors, path, metadata={"greeting": 'say "hi"\n\u00e9\U0001f600', "two": "2"})
 
 
-{"describe": describe, "write": write}[sys.argv[1]](sys.argv[2])
+def digest(path):
+    with open(path, "rb") as file:
+        header_length = int.from_bytes(file.read(8), "little")
+        file.seek(8 + header_length)
+        print(hashlib.sha256(file.read()).hexdigest(), end="")
+
+
+{"describe": describe, "write": write, "digest": digest}[sys.argv[1]](sys.argv[2])
