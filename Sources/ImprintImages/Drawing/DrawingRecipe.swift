@@ -1,0 +1,98 @@
+internal import ImprintCore
+
+/// A recipe for a data set of drawn images: which marks the labels show, and how varied the pictures are.
+///
+/// Recipes are JSON files in `datasets/`; every field is required, and a range is written as `[lowest, highest]`.
+/// An image depends on the recipe, the seed, its label and its index and on nothing else: the samples are computed
+/// with additions, products, quotients and square roots alone, which are the same on every platform.
+public struct DrawingRecipe: Codable, Sendable, Equatable {
+    /// The version of the format of recipes; this library reads version 1.
+    public let format: Int
+    /// The name of the data set, which is also that of the recipe's file.
+    public let name: String
+    /// What the data set is, in a sentence.
+    public let description: String
+    /// The width and height of the images, in pixels (16…1024).
+    public let size: Int
+    /// The labels, at least two, each with the marks that its images show.
+    public let labels: [Label]
+    /// How many images, of all labels together, a data set has unless something else is asked for.
+    public let count: Int
+    /// The seed of a data set unless something else is asked for.
+    public let seed: UInt64
+    /// Between which bounds the measures of a picture are drawn.
+    public let ranges: Ranges
+    /// How often a picture has certain properties.
+    public let shares: Shares
+
+    /// One label of the data set.
+    public struct Label: Codable, Sendable, Equatable {
+        /// The name of the label, and of its folder.
+        public let name: String
+        /// The kinds of mark that it shows, at least one.
+        public let marks: [WeightedMark]
+    }
+
+    /// A kind of mark and how often it appears.
+    public struct WeightedMark: Codable, Sendable, Equatable {
+        /// The kind of mark.
+        public let kind: MarkKind
+        /// Its frequency, relative to the other weights of the label (above 0).
+        public let weight: Float
+    }
+
+    /// The bounds of what is drawn uniformly for every picture.
+    public struct Ranges: Codable, Sendable, Equatable {
+        /// The diameter of the mark, as a fraction of the side of the image (within 0.1…1).
+        public let span: ClosedRange<Float>
+        /// By how much the mark is turned, anticlockwise, in degrees (within −180…180).
+        public let rotationDegrees: ClosedRange<Float>
+        /// By how much the mark is tilted away from the camera, which gives perspective, in degrees (within 0…60).
+        public let tiltDegrees: ClosedRange<Float>
+        /// The deviation of the blur, as a fraction of the side of the image (within 0…0.03).
+        public let blur: ClosedRange<Float>
+        /// The deviation of the noise, as a fraction of full brightness (within 0…0.5).
+        public let noise: ClosedRange<Float>
+    }
+
+    /// The probabilities (0…1) of properties of a picture.
+    public struct Shares: Codable, Sendable, Equatable {
+        /// A patterned or cluttered background, rather than an even one or a gradient.
+        public let busyBackground: Float
+        /// A plate, badge or sheet of paper behind the mark.
+        public let plate: Float
+        /// Parts of different colours.
+        public let twoColors: Float
+        /// Wobbly outlines, as drawn by hand.
+        public let handDrawn: Float
+        /// Outlines instead of filled shapes.
+        public let outlined: Float
+        /// Outlines with strokes inside.
+        public let hatched: Float
+        /// Filled shapes with worn ink. What `outlined`, `hatched` and `worn` leave of 1 is filled.
+        public let worn: Float
+    }
+
+    /// Draws image `index` (from 0) of the label at position `label`: `size` x `size`, 3 channels.
+    public func draw(label: Int, index: Int, seed: UInt64) -> Image {
+        precondition(labels.indices.contains(label), "the recipe has \(labels.count) labels, there is no \(label)")
+        return Drawing(self, label: label, index: index, seed: seed).render()
+    }
+
+    /// How many of `count` images the label at position `label` gets: an even split, the first labels get what is left.
+    public func imageCount(ofLabel label: Int, count: Int) -> Int {
+        count / labels.count + (label < count % labels.count ? 1 : 0)
+    }
+}
+
+extension DrawingRecipe.Label {
+    /// A random kind, by weight.
+    func kind(_ random: inout RandomStream) -> MarkKind {
+        var position = random.uniform() * marks.reduce(0) { $0 + $1.weight }
+        for mark in marks.dropLast() {
+            if position < mark.weight { return mark.kind }
+            position -= mark.weight
+        }
+        return marks[marks.count - 1].kind
+    }
+}
