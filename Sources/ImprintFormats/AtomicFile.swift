@@ -60,6 +60,18 @@ public enum AtomicFile {
         try write(to: url) { try $0.write(bytes) }
     }
 
+    /// Checks that `write` can put a file at `url`: for use before work whose result must not be lost for want of a place.
+    ///
+    /// Throws `FileError.cannotWrite`. Nothing is left behind.
+    public static func checkWritable(_ url: URL) throws(FileError) {
+        let target = try followingLinks(url.path)
+        _ = try permissionsOfRegularFile(at: target, shownAs: url.path)
+        let folder = URL(filePath: target).deletingLastPathComponent().path
+        let (descriptor, temporary) = try createTemporaryFile(in: folder, shownAs: url.path)
+        close(descriptor)
+        unlink(temporary)
+    }
+
     private static func followingLinks(_ path: String) throws(FileError) -> String {
         var path = path
         for _ in 0..<40 {  // as many as Linux follows

@@ -31,6 +31,7 @@ public struct Network: Hashable, Sendable {
     /// - Throws: `NetworkError` where names, connections or shapes do not fit together.
     public init(name: String, input: Shape, nodes: [Node]) throws(NetworkError) {
         try check("network", "input", input, min(input.height, input.width, input.channels) >= 1, "positive sizes")
+        try checkCount("network", "input", [input.height, input.width, input.channels])
         guard !nodes.isEmpty else { throw .empty(network: name) }
         var places = [Network.inputName: -1]
         var shapes: [Shape] = []
@@ -46,7 +47,14 @@ public struct Network: Hashable, Sendable {
             used.formUnion(from)
             sources.append(from)
             do {
-                shapes.append(try node.layer.outputShape(for: from.map { $0 < 0 ? input : shapes[$0] }))
+                let inputs = from.map { $0 < 0 ? input : shapes[$0] }
+                let shape = try node.layer.outputShape(for: inputs)
+                let kind = type(of: node.layer).kind
+                try checkCount(kind, "result", [shape.height, shape.width, shape.channels])
+                for parameter in node.layer.parameters(for: inputs) {
+                    try checkCount(kind, parameter.name, parameter.shape)
+                }
+                shapes.append(shape)
             } catch {
                 throw .inNode(node.name, error)
             }
@@ -74,6 +82,19 @@ public struct Network: Hashable, Sendable {
     /// The shapes that the node at `place` reads.
     func inputShapes(of place: Int) -> [Shape] {
         sources[place].map { $0 < 0 ? input : shapes[$0] }
+    }
+}
+
+/// Checks that a tensor of one image, or a parameter, has no more numbers than the kernels in C count: 2³¹ − 1.
+///
+/// A description may come from a file that nobody vouches for, so the product itself must not overflow.
+private func checkCount(_ layer: String, _ property: String, _ sizes: [Int]) throws(NetworkError) {
+    let limit = Int(Int32.max)
+    var count = 1
+    for size in sizes {
+        let (product, overflow) = count.multipliedReportingOverflow(by: size)
+        try check(layer, property, sizes, !overflow && product <= limit, "at most \(limit) numbers in all")
+        count = product
     }
 }
 

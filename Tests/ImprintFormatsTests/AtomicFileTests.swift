@@ -124,6 +124,20 @@ import Testing
         }
     }
 
+    @Test("Whether a file can be written is known beforehand, and finding out changes nothing")
+    func checkWritable() throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "model")
+            try AtomicFile.checkWritable(url)
+            #expect(try names(in: folder) == [])
+            try AtomicFile.write([1], to: url)
+            try AtomicFile.checkWritable(url)
+            #expect(try Data(contentsOf: url) == Data([1]))
+            #expect(throws: FileError.self) { try AtomicFile.checkWritable(folder) }
+            #expect(throws: FileError.self) { try AtomicFile.checkWritable(folder.appending(path: "missing/model")) }
+        }
+    }
+
     @Test("A folder without write permission is refused", .disabled(if: geteuid() == 0, "root may write anywhere"))
     func unwritableFolder() throws {
         try withTemporaryFolder { folder in

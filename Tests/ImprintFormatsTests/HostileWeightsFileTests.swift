@@ -68,6 +68,10 @@ import Testing
             ("\"kernelSize\":{\"height\":3,", "\"kernelSize\":{\"height\":9223372036854775808,", "imprint.network"),
             ("\"kernelSize\":{\"height\":3,", "\"kernelSize\":{\"height\":3.5,", "imprint.network"),
             ("\"kernelSize\":{\"height\":3,", "\"kernelSize\":{\"width\":3,", "imprint.network"),
+            ("\"outputChannels\":2}", "\"outputChannels\":4611686018427387904}", "at most 2147483647 numbers"),
+            ("\"outputChannels\":3,", "\"outputChannels\":9223372036854775807,", "at most 2147483647 numbers"),
+            ("\"height\":16", "\"height\":9223372036854775807", "at most 2147483647 numbers"),
+            ("\"channels\":3", "\"channels\":4611686018427387904", "at most 2147483647 numbers"),
             ("\"kind\":\"dense\"", "\"kind\":\"dance\"", "there is no layer \"dance\""),
             ("\"inputs\":[\"input\"]", "\"inputs\":[\"nothing\"]", "which no node before it is named"),
             ("\"inputs\":[\"input\"]", "\"inputs\":[]", "found 0 inputs"),
@@ -84,6 +88,20 @@ import Testing
         #expect(try error(metadata: ["imprint.labels": "[]"])?.problem == .labelCount(found: 0, outputs: 2))
         #expect(try error(metadata: ["imprint.labels": "[\"a\"]"])?.problem == .labelCount(found: 1, outputs: 2))
         #expect(try error(metadata: ["imprint.labels": "[\"a\",\"a\"]"])?.problem == .duplicateLabel("a"))
+    }
+
+    /// What survives as a network must have parameters that can be laid out, or the trap would only come later.
+    @Test("A network with any number replaced is refused or still sound", arguments: ["logonet", "lenet"])
+    func anyNumber(name: String) throws {
+        let text = try json(Network.named(name, labels: 2, inputSize: 32, width: 0.05))
+        for number in text.matches(of: /-?[0-9.]+(?=[,}])/) {
+            for replacement in ["-1", "0", "65536", "2147483648", "4611686018427387904", "9223372036854775807", "1e30"]
+            {
+                let changed = text.replacingCharacters(in: number.range, with: replacement)
+                guard let network: Network = try? value("network", in: ["network": changed]) else { continue }
+                _ = ParameterLayout(network).count
+            }
+        }
     }
 
     @Test(

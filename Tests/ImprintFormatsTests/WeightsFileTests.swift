@@ -23,9 +23,13 @@ func sampleWeights(
         network: network, parameters: parameters, labels: labels, preprocessing: preprocessing,
         training: TrainingRecord(
             seed: .max, epochs: 3, batchSize: 32, optimizer: SGD.Options(learningRate: 0.1, weightDecay: 5e-4),
-            schedule: Schedule(.cosine(final: 0.01), warmUpSteps: 2), augmentations: ["flip"],
+            schedule: Schedule(.cosine(final: 0.01), warmUpSteps: 2), labelSmoothing: 0.1, augmentations: ["flip"],
             dataDigest: SHA256.hexadecimal(of: []), trainingImages: ["logo": 3, "other": 4],
-            metrics: ["validationAccuracy": 0.1, "loss": .infinity],
+            history: [
+                EpochMetrics(epoch: 1, loss: .infinity, accuracy: 0.1, learningRate: 1e-7),
+                EpochMetrics(
+                    epoch: 2, loss: 0.7, accuracy: 0.5, validationLoss: 0.3, validationAccuracy: 0.9, learningRate: 0.1),
+            ],
             precisionRecall: ["logo": [.init(threshold: 0.5, precision: 1, recall: 0.25)]]),
         base: SHA256.hexadecimal(of: [1]), precision: precision)
 }
@@ -154,5 +158,15 @@ func sampleWeights(
             }
             #expect(error?.description.contains("prepares images as 12x16x1 for a network that takes 16x16x3") == true)
         }
+    }
+
+    @Test("The accuracy of a record is the last epoch's, on validation images where there are any")
+    func accuracy() throws {
+        var record = try #require(try sampleWeights().training)
+        #expect(record.accuracy == 0.9)
+        record.history.removeLast()
+        #expect(record.accuracy == 0.1)
+        record.history.removeLast()
+        #expect(record.accuracy == nil)
     }
 }
