@@ -8,8 +8,12 @@ let package = Package(
     name: "imprint",
     platforms: [.macOS(.v15)],
     products: [
-        .library(name: "ImprintImages", targets: ["ImprintImages"]),
-        .library(name: "ImprintNetwork", targets: ["ImprintNetwork"]),
+        .library(
+            name: "Imprint", targets: ["Imprint", "ImprintFormats", "ImprintNetwork", "ImprintImages", "ImprintCore"]),
+        .executable(name: "imprint", targets: ["imprint-cli"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0")
     ],
     targets: [
         // System libraries: a module map each, nothing else.
@@ -28,11 +32,21 @@ let package = Package(
         .target(name: "ImprintCore", exclude: ["README.md"], swiftSettings: settings),
         .target(name: "ImprintImages", dependencies: ["ImprintCore", "CTurboJPEG", "CPNG"], swiftSettings: settings),
         .target(
-            name: "ImprintNetwork", dependencies: ["ImprintCore", "COpenBLAS", "CImprintKernels"], exclude: ["README.md"],
-            swiftSettings: settings),
+            name: "ImprintNetwork", dependencies: ["ImprintCore", "COpenBLAS", "CImprintKernels"],
+            exclude: ["README.md"], swiftSettings: settings),
         .target(
             name: "ImprintFormats", dependencies: ["ImprintCore", "ImprintImages", "ImprintNetwork"],
             exclude: ["README.md"], swiftSettings: settings),
+        .target(
+            name: "Imprint", dependencies: ["ImprintCore", "ImprintImages", "ImprintNetwork", "ImprintFormats"],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "imprint-cli",
+            dependencies: [
+                "Imprint", "ImprintFormats", "ImprintNetwork", "ImprintImages", "ImprintCore",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: settings),
 
         .target(name: "TestSupport", dependencies: ["ImprintCore"], path: "Tests/TestSupport", swiftSettings: settings),
         .testTarget(name: "ImprintCoreTests", dependencies: ["ImprintCore", "TestSupport"], swiftSettings: settings),
@@ -40,8 +54,13 @@ let package = Package(
             name: "ImprintImagesTests", dependencies: ["ImprintImages", "TestSupport"], exclude: ["Fixtures"],
             swiftSettings: settings),
         .testTarget(
+            name: "ImprintNetworkTests", dependencies: ["ImprintNetwork", "TestSupport"], exclude: ["Fixtures"],
+            swiftSettings: settings),
+        .testTarget(
             name: "ImprintFormatsTests", dependencies: ["ImprintFormats", "TestSupport"], exclude: ["Fixtures"],
             swiftSettings: settings),
+        .testTarget(name: "ImprintTests", dependencies: ["Imprint", "TestSupport"], swiftSettings: settings),
+        .testTarget(name: "CLITests", dependencies: ["TestSupport", "imprint-cli"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -102,7 +102,9 @@ public final class BatchLoader: Sendable {
             let values = try buffers[batch % 2].wait()
             if batch + 1 < batches { start(batch + 1) }
             let places = buffers[batch % 2].places
-            guard try body(Batch(values: values, labels: places.map { items[$0].label }, places: places)) else { return }
+            guard try body(Batch(values: values, labels: places.map { items[$0].label }, places: places)) else {
+                return
+            }
         }
     }
 

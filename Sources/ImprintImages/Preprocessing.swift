@@ -36,7 +36,9 @@ public struct Preprocessing: Codable, Hashable, Sendable {
     /// What is wrong with the rules, or `nil` where nothing is; for rules that were read from a file.
     public var problem: String? {
         let side = 1...(1 << 14)
-        if !side.contains(width) || !side.contains(height) { return "the size \(width)x\(height), expected 1x1 to 16384x16384" }
+        if !side.contains(width) || !side.contains(height) {
+            return "the size \(width)x\(height), expected 1x1 to 16384x16384"
+        }
         if channels != 1 && channels != 3 { return "\(channels) channels, expected 1 or 3" }
         if mean.count != channels || scale.count != channels {
             return "\(mean.count) means and \(scale.count) scales, expected \(channels) of each"
@@ -88,7 +90,9 @@ extension Image {
         for pixel in 0..<(width * height) {
             let place = pixel * channels
             if wanted == 3 {
-                for channel in 0..<3 { converted.samples[pixel * 3 + channel] = samples[place + min(channel, channels - 1)] }
+                for channel in 0..<3 {
+                    converted.samples[pixel * 3 + channel] = samples[place + min(channel, channels - 1)]
+                }
             } else {
                 let (red, green, blue) = (Int(samples[place]), Int(samples[place + 1]), Int(samples[place + 2]))
                 converted.samples[pixel] = UInt8((299 * red + 587 * green + 114 * blue + 500) / 1000)

@@ -14,6 +14,13 @@ public struct Network: Hashable, Sendable {
         public let layer: any Layer
         /// The names of the nodes that it reads, `Network.inputName` for the network's input.
         public let inputs: [String]
+
+        /// Makes a node.
+        public init(name: String, layer: any Layer, inputs: [String]) {
+            self.name = name
+            self.layer = layer
+            self.inputs = inputs
+        }
     }
 
     /// The name of the architecture, such as "logonet".

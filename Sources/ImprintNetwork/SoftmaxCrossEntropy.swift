@@ -39,7 +39,7 @@ public struct SoftmaxCrossEntropy: Hashable, Codable, Sendable {
     ///   - labels: N numbers in 0..<K.
     ///   - gradient: [N, K], overwritten; it may be the same memory as `logits`.
     public func callAsFunction(
-        logits: UnsafeMutableBufferPointer<Float>, labels: some Collection<Int>,
+        logits: UnsafeMutableBufferPointer<Float>, labels: [Int],
         gradient: UnsafeMutableBufferPointer<Float>? = nil
     ) -> Result {
         let batch = labels.count
@@ -77,19 +77,19 @@ public struct SoftmaxCrossEntropy: Hashable, Codable, Sendable {
         let largest = x[best]
         var sum: Float = 0
         for k in 0..<classes { sum += expf(x[k] - largest) }
-        let logSum = largest + logf(sum)
+        let logSum = logf(sum)
         let spread = labelSmoothing / Float(classes)
         var loss: Double = 0
         var mass: Float = 0
         for k in 0..<classes {
             let target = ((k == label ? 1 - labelSmoothing : 0) + spread) * weight(k)
-            if target > 0 { loss += Double(target) * Double(logSum - x[k]) }
+            if target > 0 { loss += Double(target) * Double(logSum - (x[k] - largest)) }
             mass += target
         }
         if let gradient {
             for k in 0..<classes {
                 let target = ((k == label ? 1 - labelSmoothing : 0) + spread) * weight(k)
-                gradient[k] = factor * (expf(x[k] - logSum) * mass - target)
+                gradient[k] = factor * (expf(x[k] - largest - logSum) * mass - target)
             }
         }
         return (loss, best == label)

@@ -23,7 +23,9 @@ extension Image {
             // A row with its borders continued needs no bounds in the loop over the weights.
             for x in -radius..<(width + radius) {
                 let from = y * rowLength + min(max(x, 0), width - 1) * channels
-                for channel in 0..<channels { padded[(x + radius) * channels + channel] = Float(samples[from + channel]) }
+                for channel in 0..<channels {
+                    padded[(x + radius) * channels + channel] = Float(samples[from + channel])
+                }
             }
             for (tap, weight) in weights.enumerated() {
                 accumulate(weight, padded, from: tap * channels, into: &rows, at: y * rowLength, count: rowLength)
