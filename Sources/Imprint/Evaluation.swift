@@ -76,9 +76,10 @@ public struct Evaluation: Sendable {
         }
     }
 
-    /// The area under the ROC curve for two labels: the chance that an image of the second label is given more confidence
-    /// in it than an image of the first, ties counting half (Mann–Whitney). `nil` for other numbers of labels, or where a
-    /// label has no images.
+    /// The area under the ROC curve for two labels; `nil` for other numbers of labels, or where a label has no images.
+    ///
+    /// It is the chance that an image of the second label is given more confidence in it than an image of the first, ties
+    /// counting half (Mann and Whitney, 1947).
     public var auc: Double? {
         guard labels.count == 2 else { return nil }
         let sorted = results.sorted { $0.confidences[1] < $1.confidences[1] }

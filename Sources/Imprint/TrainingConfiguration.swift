@@ -45,7 +45,7 @@ public struct TrainingConfiguration: Sendable {
     public var weightDecay: Float
     /// How much of each target is spread over all labels, 0 ≤ x < 1.
     public var labelSmoothing: Float
-    /// The height and width of the network's input; the network's usual size where `nil`. A base brings its own.
+    /// The height and width of the network's input; the usual size where `nil`, and a base brings its own.
     public var inputSize: Int?
     /// How a photo is fitted into the network's input.
     public var cropAndScale: CropAndScale

@@ -140,7 +140,7 @@ public final class Plan {
     public var input: UnsafeMutableBufferPointer<Float> { buffer(images.values, images.shape) }
     /// The memory that `forward` writes: [N, channels] for a classifier.
     public var output: UnsafeMutableBufferPointer<Float> { buffer(last.values, last.shape) }
-    /// What `backward` reads: the gradient of the loss with respect to the output. Only in training.
+    /// What `backward` reads: the gradient of the loss with respect to the output; only in training.
     public var outputGradient: UnsafeMutableBufferPointer<Float> {
         guard let gradient = last.gradient else { preconditionFailure("a plan for prediction has no gradients") }
         return buffer(gradient, last.shape)

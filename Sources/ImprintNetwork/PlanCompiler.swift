@@ -50,8 +50,9 @@ struct PlanCompiler {
         needsGradient = needs
     }
 
-    /// Asks the arena for every buffer; one scratch buffer serves all layers, since one runs at a time. The offsets
-    /// follow from `arena.layout()`.
+    /// Asks the arena for every buffer; the offsets follow from `arena.layout()`.
+    ///
+    /// One scratch buffer serves all layers, since one runs at a time.
     mutating func assignBuffers() -> (input: Pair, scratch: Arena.Buffer, nodes: [Node]) {
         let count = network.nodes.count
         let end = training ? 2 * count : count

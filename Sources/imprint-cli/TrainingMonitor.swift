@@ -80,9 +80,9 @@ struct TrainingMonitor {
         if json {
             try Terminal.emit(line)
         } else {
-            let where_ = started.validationImages > 0 ? "validation" : "training"
+            let measured = started.validationImages > 0 ? "validation" : "training"
             Terminal.note(
-                "Wrote \(output): accuracy \(Terminal.percent(line.accuracy)) on the \(where_) images, "
+                "Wrote \(output): accuracy \(Terminal.percent(line.accuracy)) on the \(measured) images, "
                     + "\(line.epochs) epochs in \(Terminal.duration(line.seconds)).")
         }
     }

@@ -45,7 +45,7 @@ extension Image {
     }
 }
 
-/// target[at + i] += weight · source[from + i]
+/// Adds weight · source[from + i] to target[place + i].
 private func accumulate(
     _ weight: Float, _ source: [Float], from: Int, into target: inout [Float], at place: Int, count: Int
 ) {

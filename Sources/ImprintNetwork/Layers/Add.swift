@@ -1,6 +1,6 @@
 internal import CImprintKernels
 
-/// The sum of two or more inputs of the same shape, y = x₁ + x₂ + …
+/// The sum of two or more inputs of the same shape, y = x₁ + x₂ and so on.
 public struct Add: Layer {
     public static let kind = "add"
     /// Makes the layer.

@@ -44,7 +44,7 @@ public struct BatchNormalization: Layer {
         ]
     }
 
-    /// Saved: mean and 1 / √(variance + ε). Scratch: sums in parts, then three rows of coefficients.
+    /// Mean and 1 / √(variance + ε) are saved; sums in parts and three rows of coefficients are scratch.
     public func memory(_ request: MemoryRequest) -> LayerMemory {
         let channels = request.output.channels
         return LayerMemory(

@@ -216,7 +216,7 @@ private struct ConvolutionProduct {
             stride: layer.outputChannels, accumulating: accumulating)
     }
 
-    /// dW = Xᵀ·dy
+    /// The gradient of the weights, dW = Xᵀ·dy.
     func backwardWeight(_ dWeight: UnsafeMutablePointer<Float>, batch: Int) {
         sumOfParts(context, batch: batch, count: sizes.weightCount, into: dWeight) { images, worker, sum in
             let rows = (images.lowerBound * pixels)..<(images.upperBound * pixels)

@@ -39,7 +39,9 @@ public struct GlobalAveragePool: Layer {
     }
 }
 
-/// The largest value of each channel over the whole image: [H, W, C] becomes [1, 1, C]. Of equal values the first wins.
+/// The largest value of each channel over the whole image: [H, W, C] becomes [1, 1, C].
+///
+/// Of equal values the first wins.
 public struct GlobalMaxPool: Layer {
     public static let kind = "globalMaxPool"
     /// Makes the layer.

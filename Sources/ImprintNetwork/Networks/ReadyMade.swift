@@ -42,7 +42,9 @@ extension Network {
     }
 
     /// LogoNet: four blocks of 3x3 convolution, batch normalisation, ReLU and 2x2 pooling with 32, 64, 128 and 256
-    /// channels, a global average and a dense layer. Small enough to learn from some hundred photos.
+    /// channels, a global average and a dense layer.
+    ///
+    /// Small enough to learn from some hundred photos.
     public static func logonet(
         labels: Int = 2, inputSize: Int = 96, width: Double = 1
     ) throws(NetworkError) -> Network {
