@@ -60,7 +60,9 @@ let package = Package(
             name: "ImprintFormatsTests", dependencies: ["ImprintFormats", "TestSupport"], exclude: ["Fixtures"],
             swiftSettings: settings),
         .testTarget(name: "ImprintTests", dependencies: ["Imprint", "TestSupport"], swiftSettings: settings),
-        .testTarget(name: "CLITests", dependencies: ["TestSupport", "imprint-cli"], swiftSettings: settings),
+        .testTarget(
+            name: "CLITests", dependencies: ["ImprintImages", "ImprintCore", "TestSupport", "imprint-cli"],
+            swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -35,6 +35,19 @@ public struct Evaluation: Sendable {
         public let recall: Double?
         /// How many images bear it.
         public let count: Int
+
+        private enum CodingKeys: String, CodingKey {
+            case label, precision, recall, count
+        }
+
+        /// Writes all four keys, `null` where there is no value.
+        public func encode(to encoder: any Encoder) throws {
+            var values = encoder.container(keyedBy: CodingKeys.self)
+            try values.encode(label, forKey: .label)
+            try values.encode(precision, forKey: .precision)
+            try values.encode(recall, forKey: .recall)
+            try values.encode(count, forKey: .count)
+        }
     }
 
     /// The labels, in the order of the classifier's outputs.

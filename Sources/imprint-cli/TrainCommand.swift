@@ -81,6 +81,7 @@ struct TrainCommand: ParsableCommand {
         if base != nil && (network != nil || inputSize != nil) {
             throw ValidationError("--base brings its own network and input size; leave out --network and --input-size.")
         }
+        if output.hasSuffix("/") { throw ValidationError("--output is \(output), expected the name of a file.") }
         _ = try augmentation()
         _ = try validationRule()
     }
