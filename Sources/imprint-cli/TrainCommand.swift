@@ -95,7 +95,7 @@ struct TrainCommand: ParsableCommand {
         var monitor = TrainingMonitor(epochs: epochs, json: common.json)
         let interrupt = Interrupt()
         let weights = try Trainer(folder: folder, configuration: configuration).train(
-            shouldStop: { interrupt.isRequested }, onEvent: { monitor.show($0) })
+            onEvent: { monitor.show($0) }, shouldStop: { interrupt.isRequested })
         try weights.write(to: destination)
         if let report { try Report(weights).write(to: URL(filePath: report)) }
         try monitor.finish(weights, output: output)
