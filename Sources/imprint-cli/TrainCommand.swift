@@ -99,8 +99,9 @@ struct TrainCommand: ParsableCommand {
         try weights.write(to: destination)
         if let report { try Report(weights).write(to: URL(filePath: report)) }
         try monitor.finish(weights, output: output)
-        if interrupt.isRequested {
-            Terminal.note("Stopped early; \(output) holds what was learned up to the last whole epoch.")
+        let done = weights.training?.history.count ?? 0
+        if done < epochs {
+            Terminal.note("Stopped in epoch \(done + 1) of \(epochs); \(output) holds what was learned so far.")
             throw ExitCode.failure
         }
     }
