@@ -54,9 +54,9 @@ public struct Preprocessing: Codable, Hashable, Sendable {
         prepare(try ImageFile.decode(url, coveringShortSide: max(width, height)))
     }
 
-    /// Fits an upright picture into the input.
+    /// Fits an upright picture into the input; transparency is laid on white, as it is where a file is read.
     public func prepare(_ image: Image) -> Image {
-        let fitted = cropAndScale.apply(image, width: width, height: height)
+        let fitted = cropAndScale.apply(image.laidOnWhite(), width: width, height: height)
         return fitted.converted(toChannels: channels)
     }
 
@@ -83,8 +83,9 @@ public struct Preprocessing: Codable, Hashable, Sendable {
 }
 
 extension Image {
-    /// The same picture in grey (1 channel) or colour (3 channels); alpha is dropped.
-    func converted(toChannels wanted: Int) -> Image {
+    /// The same picture in grey (1 channel) or colour (3 channels).
+    fileprivate func converted(toChannels wanted: Int) -> Image {
+        precondition(channels != 4, "transparency is laid on white first")
         guard wanted != channels else { return self }
         var converted = Image(width: width, height: height, channels: wanted)
         for pixel in 0..<(width * height) {
