@@ -66,16 +66,11 @@ public struct Preprocessing: Codable, Hashable, Sendable {
             image.width == width && image.height == height && image.channels == channels,
             "the image is \(image.width)x\(image.height)x\(image.channels), not \(width)x\(height)x\(channels)")
         precondition(values.count >= image.samples.count, "\(values.count) numbers are too few for the image")
-        // One table a channel: a look-up is cheaper than a conversion and an addition and a product.
-        let tables = (0..<channels).map { channel in
-            (0..<256).map { (Float($0) - mean[channel]) * scale[channel] }
-        }
-        image.samples.withUnsafeBufferPointer { samples in
-            for channel in 0..<channels {
-                tables[channel].withUnsafeBufferPointer { table in
-                    for place in stride(from: channel, to: samples.count, by: channels) {
-                        values[place] = table[Int(samples[place])]
-                    }
+        for channel in 0..<channels {
+            let (mean, scale) = (mean[channel], scale[channel])
+            image.samples.withUnsafeBufferPointer { samples in
+                for place in stride(from: channel, to: samples.count, by: channels) {
+                    values[place] = (Float(samples[place]) - mean) * scale
                 }
             }
         }
