@@ -31,7 +31,7 @@ import Testing
         onEvent: (TrainingEvent) -> Void = { _ in }
     ) throws -> WeightsFile {
         try Trainer(folder: ImageFolder(at: folder), configuration: configuration)
-            .train(shouldStop: shouldStop, onEvent: onEvent)
+            .train(onEvent: onEvent, shouldStop: shouldStop)
     }
 
     private func bytes(_ weights: WeightsFile) throws -> Data {
@@ -377,6 +377,7 @@ import Testing
 }
 
 /// Makes a folder of 20x20 noise pictures, each brighter on the side that its label names.
+@discardableResult
 private func withPictures<Result>(
     _ labels: [String] = ["left", "right"], perLabel: Int, seed: UInt64 = 0, _ body: (URL) throws -> Result
 ) throws -> Result {
