@@ -27,13 +27,13 @@ public struct Trainer: Sendable {
 
     /// Trains, and returns the model; on the caller's thread, for as long as it takes.
     /// - Parameters:
+    ///   - onEvent: Told what happens, as it happens.
     ///   - shouldStop: Asked after every step; where it says yes, training ends there and the model is what was learned
     ///     so far.
-    ///   - onEvent: Told what happens, as it happens.
     /// - Throws: `ImprintError` for settings out of range or a loss that is no longer a number, `ImageError` where too few
     ///   images can be read, `NetworkError` where network and images do not fit together.
     public func train(
-        shouldStop: () -> Bool = { false }, onEvent: (TrainingEvent) -> Void = { _ in }
+        onEvent: (TrainingEvent) -> Void = { _ in }, shouldStop: () -> Bool = { false }
     ) throws -> WeightsFile {
         try configuration.check()
         let start = try configuration.startingPoint(labels: folder.labels)

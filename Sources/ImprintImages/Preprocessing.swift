@@ -9,7 +9,7 @@ public struct Preprocessing: Codable, Hashable, Sendable {
     public var width: Int
     /// The height of the input, in pixels.
     public var height: Int
-    /// 3 for red, green and blue; 1 for grey, the luma of Rec 601.
+    /// 3 for red, green and blue; 1 for grey: the luma of Rec. 601.
     public var channels: Int
     /// How a photo is fitted into the input.
     public var cropAndScale: CropAndScale
@@ -54,9 +54,9 @@ public struct Preprocessing: Codable, Hashable, Sendable {
         prepare(try ImageFile.decode(url, coveringShortSide: max(width, height)))
     }
 
-    /// Fits an upright picture into the input.
+    /// Fits an upright picture into the input; transparency is laid on white, as it is where a file is read.
     public func prepare(_ image: Image) -> Image {
-        let fitted = cropAndScale.apply(image, width: width, height: height)
+        let fitted = cropAndScale.apply(image.laidOnWhite(), width: width, height: height)
         return fitted.converted(toChannels: channels)
     }
 
@@ -66,16 +66,11 @@ public struct Preprocessing: Codable, Hashable, Sendable {
             image.width == width && image.height == height && image.channels == channels,
             "the image is \(image.width)x\(image.height)x\(image.channels), not \(width)x\(height)x\(channels)")
         precondition(values.count >= image.samples.count, "\(values.count) numbers are too few for the image")
-        // One table a channel: a look-up is cheaper than a conversion and an addition and a product.
-        let tables = (0..<channels).map { channel in
-            (0..<256).map { (Float($0) - mean[channel]) * scale[channel] }
-        }
-        image.samples.withUnsafeBufferPointer { samples in
-            for channel in 0..<channels {
-                tables[channel].withUnsafeBufferPointer { table in
-                    for place in stride(from: channel, to: samples.count, by: channels) {
-                        values[place] = table[Int(samples[place])]
-                    }
+        for channel in 0..<channels {
+            let (mean, scale) = (mean[channel], scale[channel])
+            image.samples.withUnsafeBufferPointer { samples in
+                for place in stride(from: channel, to: samples.count, by: channels) {
+                    values[place] = (Float(samples[place]) - mean) * scale
                 }
             }
         }
@@ -83,8 +78,9 @@ public struct Preprocessing: Codable, Hashable, Sendable {
 }
 
 extension Image {
-    /// The same picture in grey (1 channel) or colour (3 channels); alpha is dropped.
-    func converted(toChannels wanted: Int) -> Image {
+    /// The same picture in grey (1 channel) or colour (3 channels).
+    fileprivate func converted(toChannels wanted: Int) -> Image {
+        precondition(channels != 4, "transparency is laid on white first")
         guard wanted != channels else { return self }
         var converted = Image(width: width, height: height, channels: wanted)
         for pixel in 0..<(width * height) {

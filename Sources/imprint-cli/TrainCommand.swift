@@ -95,12 +95,13 @@ struct TrainCommand: ParsableCommand {
         var monitor = TrainingMonitor(epochs: epochs, json: common.json)
         let interrupt = Interrupt()
         let weights = try Trainer(folder: folder, configuration: configuration).train(
-            shouldStop: { interrupt.isRequested }, onEvent: { monitor.show($0) })
+            onEvent: { monitor.show($0) }, shouldStop: { interrupt.isRequested })
         try weights.write(to: destination)
         if let report { try Report(weights).write(to: URL(filePath: report)) }
         try monitor.finish(weights, output: output)
-        if interrupt.isRequested {
-            Terminal.note("Stopped early; \(output) holds what was learned up to the last whole epoch.")
+        let done = weights.training?.history.count ?? 0
+        if done < epochs {
+            Terminal.note("Stopped in epoch \(done + 1) of \(epochs); \(output) holds what was learned so far.")
             throw ExitCode.failure
         }
     }

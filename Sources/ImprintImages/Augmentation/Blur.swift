@@ -17,41 +17,70 @@ extension Image {
         for i in weights.indices { weights[i] /= sum }
 
         let rowLength = width * channels
-        var rows = [Float](repeating: 0, count: samples.count)
-        var padded = [Float](repeating: 0, count: (width + 2 * radius) * channels)
-        for y in 0..<height {
-            // A row with its borders continued needs no bounds in the loop over the weights.
-            for x in -radius..<(width + radius) {
-                let from = y * rowLength + min(max(x, 0), width - 1) * channels
-                for channel in 0..<channels {
-                    padded[(x + radius) * channels + channel] = Float(samples[from + channel])
+        // Behind each buffer there is room for what the last vector of a row overshoots.
+        var rows = [Float](repeating: 0, count: samples.count + Vector.scalarCount)
+        var padded = [Float](repeating: 0, count: (width + 2 * radius) * channels + Vector.scalarCount)
+        rows.withUnsafeMutableBufferPointer { rows in
+            for y in 0..<height {
+                pad(y, by: radius, into: &padded)
+                padded.withUnsafeBufferPointer { padded in
+                    weightedSum(weights, of: padded, at: { $0 * channels }, count: rowLength) { place, sum in
+                        rows.store(sum, at: y * rowLength + place)
+                    }
                 }
-            }
-            for (tap, weight) in weights.enumerated() {
-                accumulate(weight, padded, from: tap * channels, into: &rows, at: y * rowLength, count: rowLength)
             }
         }
         var result = self
-        var column = [Float](repeating: 0, count: rowLength)
+        var column = [Float](repeating: 0, count: rowLength + Vector.scalarCount)
         for y in 0..<height {
-            column.withUnsafeMutableBufferPointer { $0.update(repeating: 0.5) }
-            for (tap, weight) in weights.enumerated() {
-                let from = min(max(y + tap - radius, 0), height - 1) * rowLength
-                accumulate(weight, rows, from: from, into: &column, at: 0, count: rowLength)
+            rows.withUnsafeBufferPointer { rows in
+                column.withUnsafeMutableBufferPointer { column in
+                    weightedSum(
+                        weights, of: rows, at: { min(max(y + $0 - radius, 0), height - 1) * rowLength },
+                        count: rowLength
+                    ) { place, sum in
+                        column.store(sum, at: place)
+                    }
+                }
             }
-            for i in 0..<rowLength { result.samples[y * rowLength + i] = UInt8(min(column[i], 255)) }
+            for i in 0..<rowLength { result.samples[y * rowLength + i] = UInt8(min(column[i] + 0.5, 255)) }
         }
         return result
     }
+
+    /// Writes row `y`, its borders continued, so that a sum over neighbours needs no bounds.
+    private func pad(_ y: Int, by radius: Int, into padded: inout [Float]) {
+        for x in -radius..<(width + radius) {
+            let from = (y * width + min(max(x, 0), width - 1)) * channels
+            for channel in 0..<channels { padded[(x + radius) * channels + channel] = Float(samples[from + channel]) }
+        }
+    }
 }
 
-/// Adds weight · source[from + i] to target[place + i].
-private func accumulate(
-    _ weight: Float, _ source: [Float], from: Int, into target: inout [Float], at place: Int, count: Int
+private typealias Vector = SIMD8<Float>
+
+/// Gives Σ weights[tap] · source[start(tap) + place] for each place below `count`, a vector of them at a time.
+private func weightedSum(
+    _ weights: [Float], of source: UnsafeBufferPointer<Float>, at start: (_ tap: Int) -> Int, count: Int,
+    _ body: (_ place: Int, _ sum: Vector) -> Void
 ) {
-    source.withUnsafeBufferPointer { source in
-        target.withUnsafeMutableBufferPointer { target in
-            for i in 0..<count { target[place + i] += weight * source[from + i] }
-        }
+    let starts = weights.indices.map(start)
+    for place in stride(from: 0, to: count, by: Vector.scalarCount) {
+        var sum = Vector.zero
+        for (tap, weight) in weights.enumerated() { sum += weight * source.vector(at: starts[tap] + place) }
+        body(place, sum)
+    }
+}
+
+extension UnsafeBufferPointer<Float> {
+    fileprivate func vector(at place: Int) -> Vector {
+        UnsafeRawBufferPointer(self).loadUnaligned(fromByteOffset: place * MemoryLayout<Float>.stride, as: Vector.self)
+    }
+}
+
+extension UnsafeMutableBufferPointer<Float> {
+    fileprivate func store(_ vector: Vector, at place: Int) {
+        UnsafeMutableRawBufferPointer(self)
+            .storeBytes(of: vector, toByteOffset: place * MemoryLayout<Float>.stride, as: Vector.self)
     }
 }
