@@ -68,8 +68,8 @@ public final class BatchLoader: Sendable {
         let bytes = preprocessing.width * preprocessing.height * preprocessing.channels
         let (readable, skipped) = Self.read(
             items, preprocessing, workers: workers, keeping: max(memoryLimit, 0) / bytes)
-        try Self.check(items: items, skipped: skipped, labels: labels)
         self.items = readable.map(\.item)
+        try Self.check(items: items, readableItems: self.items, skipped: skipped, labels: labels)
         self.skipped = skipped
         // Only the first images may be kept, so that a place tells whether one is.
         kept = readable.prefix { $0.image != nil }.compactMap(\.image)
@@ -93,6 +93,8 @@ public final class BatchLoader: Sendable {
         guard batches > 0 else { return }
         // The caller reads one buffer while the other is filled.
         let buffers = [BatchBuffer(self), BatchBuffer(self)]
+        // A caller that stops early may remove the files next, so nothing reads on after the return.
+        defer { for buffer in buffers { buffer.finish() } }
         func start(_ batch: Int) {
             let places = Array(order[(batch * batchSize)..<min((batch + 1) * batchSize, count)])
             buffers[batch % 2].startFilling(places, epoch: epoch)
@@ -164,14 +166,12 @@ public final class BatchLoader: Sendable {
     }
 
     private static func check(
-        items: [ImageFolder.Item], skipped: [SkippedImage], labels: [String]
+        items: [ImageFolder.Item], readableItems: [ImageFolder.Item], skipped: [SkippedImage], labels: [String]
     ) throws(ImageError) {
-        let lost = Set(skipped.map(\.url))
-        for label in labels.indices {
-            let members = items.filter { $0.label == label }
-            if !members.isEmpty && members.allSatisfy({ lost.contains($0.url) }) {
-                throw .noReadableImages(label: labels[label], skipped: skipped)
-            }
+        let readable = Set(readableItems.map(\.label))
+        if let lost = items.map(\.label).filter({ !readable.contains($0) }).min() {
+            let files = Set(items.filter { $0.label == lost }.map(\.url))
+            throw .noReadableImages(label: labels[lost], skipped: skipped.filter { files.contains($0.url) })
         }
         if 2 * skipped.count > items.count { throw .tooManyUnreadable(images: items.count, skipped: skipped) }
     }
@@ -195,15 +195,17 @@ private final class BatchBuffer: @unchecked Sendable {
 
     func startFilling(_ places: [Int], epoch: Int) {
         self.places = places
-        // The task holds the buffer, so that it may end after a caller that stopped early has gone.
         DispatchQueue.global(qos: .userInitiated).async(group: filling) { [self] in
             failure = nil
             do throws(ImageError) { try loader.fill(values, places, epoch: epoch) } catch { failure = error }
         }
     }
 
+    /// Returns when nothing is being filled in any more.
+    func finish() { filling.wait() }
+
     func wait() throws(ImageError) -> UnsafeBufferPointer<Float> {
-        filling.wait()
+        finish()
         if let failure { throw failure }
         return UnsafeBufferPointer(rebasing: values[..<(places.count * loader.valuesPerImage)])
     }

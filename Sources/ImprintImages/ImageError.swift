@@ -30,7 +30,7 @@ public enum ImageError: Error, Equatable, Sendable {
     case tooFewClasses(folder: URL, found: [String], minimum: Int)
     /// The sub-folder of a class holds no image.
     case classWithoutImages(folder: URL, label: String)
-    /// None of the images of a label can be read.
+    /// None of the images of a label can be read; `skipped` are those of this label.
     case noReadableImages(label: String, skipped: [SkippedImage])
     /// More than half of the images cannot be read.
     case tooManyUnreadable(images: Int, skipped: [SkippedImage])
@@ -75,7 +75,8 @@ extension ImageError: CustomStringConvertible {
         case .classWithoutImages(let folder, let label):
             "\(folder.displayPath): the class \"\(label)\" has no images. Add some, or remove its sub-folder."
         case .noReadableImages(let label, let skipped):
-            "None of the images of the class \"\(label)\" can be read. " + Self.examples(skipped)
+            "None of the images of the class \"\(label)\" can be read (\(skipped.count) in all). "
+                + Self.examples(skipped)
         case .tooManyUnreadable(let images, let skipped):
             "\(skipped.count) of \(images) images cannot be read, expected at most half. " + Self.examples(skipped)
         case .unknownAugmentation(let word, let known):

@@ -57,6 +57,12 @@ public struct Augmentation: Codable, Hashable, Sendable {
     /// The names of what is switched on, in a fixed order.
     public var words: [String] { Kind.allCases.filter(kinds.contains).map(\.rawValue) }
 
+    /// Writes the kinds in their fixed order; that of a set differs from run to run.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(words, forKey: .kinds)
+    }
+
     /// One variation of an image; the stream decides which.
     public func apply(to image: Image, using stream: inout RandomStream) -> Image {
         // Every number is drawn whether it is used or not, so that one switch does not change what another does.
