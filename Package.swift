@@ -62,7 +62,7 @@ let package = Package(
         .testTarget(name: "ImprintTests", dependencies: ["Imprint", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "CLITests", dependencies: ["ImprintImages", "ImprintCore", "TestSupport", "imprint-cli"],
-            swiftSettings: settings),
+            exclude: ["Fixtures"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )
