@@ -13,12 +13,15 @@ struct GradientCheck {
     var frozen: Set<String> = []
     /// The largest number of places tried in one tensor.
     var samples = 48
-    /// What is added to the shifts of norms: a positive number keeps most of a deep network's values away from the
-    /// kinks of its activations, without which no step is small enough for all of them and large enough for rounding.
-    var normShift: Float = 0
+    /// Whether norms shift most of a deep network's values away from the kinks of its activations: between thousands of
+    /// kinks, no step is small enough for them and large enough for rounding.
+    var avoidsKinks = false
 
     /// Relative to a tensor's typical gradient or the place's own, whichever is larger.
-    private static let tolerance = 0.02
+    var tolerance = 0.02
+    /// How far rounding moves the loss, relative to its terms; more with every layer.
+    var rounding = 0x1p-20
+
     /// Steps relative to a tensor's typical value; a smaller one is tried where a kink is near.
     private static let steps: [Double] = [3e-2, 1e-2, 3e-3, 1e-3]
     private static let largestSkippedShare = 0.25
@@ -26,8 +29,8 @@ struct GradientCheck {
     /// Checks the gradients of the input and of every parameter that is trained.
     func run(sourceLocation: SourceLocation = #_sourceLocation) throws {
         let parameters = randomParameters(network, seed: 11)
-        for entry in parameters.layout.entries where entry.parameter.name == "shift" {
-            parameters[entry.name] = parameters[entry.name]?.map { $0 + normShift }
+        for entry in parameters.layout.entries where avoidsKinks && entry.parameter.name == "shift" {
+            parameters[entry.name] = parameters[entry.name]?.map { $0 + 3 }
         }
         let plan = try Plan(
             network, parameters: parameters,
@@ -75,7 +78,7 @@ struct GradientCheck {
     }
 
     /// The slopes of the loss to the left and right of a place.
-    private struct Slopes {
+    private struct Slope {
         let left: Double
         let right: Double
         let central: Double
@@ -93,7 +96,7 @@ struct GradientCheck {
             sum += term
             squares += term * term
         }
-        return (sum, squares.squareRoot() * 0x1p-20)
+        return (sum, squares.squareRoot() * rounding)
     }
 
     private func check(
@@ -106,21 +109,41 @@ struct GradientCheck {
         var stream = RandomStream(seed: 3, "places of \(tensor.name)")
         let places = stream.permutation(of: tensor.values.count).prefix(samples)
         let typicalValue = max(rootMeanSquare(tensor.values.map(Double.init)), 0.1)
-        let slopes = places.map { place in
-            Self.steps.map { self.slopes(tensor, place, step: $0 * typicalValue, plan, factors) }
+        let centre = loss(plan, factors)
+        func slope(at place: Int, step: Double) -> Slope {
+            let value = tensor.values[place]
+            defer { tensor.values[place] = value }
+            let (below, above) = (value - Float(step * typicalValue), value + Float(step * typicalValue))
+            tensor.values[place] = below
+            let left = loss(plan, factors)
+            tensor.values[place] = above
+            let right = loss(plan, factors)
+            return Slope(
+                left: (centre.value - left.value) / Double(value - below),
+                right: (right.value - centre.value) / Double(above - value),
+                central: (right.value - left.value) / Double(above - below),
+                noise: centre.rounding / (step * typicalValue))
         }
-        let typicalSlope = rootMeanSquare(slopes.map { $0[0].central })
+        let first = places.map { slope(at: $0, step: Self.steps[0]) }
+        let typicalSlope = rootMeanSquare(first.map { $0.central })
+        func bound(_ slope: Slope) -> Double {
+            tolerance * max(abs(slope.central), typicalSlope) + slope.noise
+        }
+        /// The slope where the loss is smooth: left and right of a step agree, and so does the next smaller step, which
+        /// is the one that counts (curvature and a kink may cancel out at one step, but not at two).
+        func smoothSlope(at place: Int, _ first: Slope) -> Slope? {
+            var larger = first
+            for step in Self.steps.dropFirst() {
+                let smaller = slope(at: place, step: step)
+                let agrees = abs(larger.central - smaller.central) <= bound(larger) / 4 + smaller.noise
+                if agrees && abs(larger.right - larger.left) <= bound(larger) / 2 { return smaller }
+                larger = smaller
+            }
+            return nil
+        }
         var skipped = 0
-        for (place, slopes) in zip(places, slopes) {
-            func bound(_ slope: Slopes) -> Double {
-                Self.tolerance * max(abs(slope.central), typicalSlope) + slope.noise
-            }
-            // Curvature and a kink may cancel out between left and right, but not at two steps.
-            let smooth = zip(slopes, slopes.dropFirst()).first { slope, smaller in
-                abs(slope.right - slope.left) <= bound(slope)
-                    && abs(slope.central - smaller.central) <= bound(slope) / 2 + smaller.noise
-            }
-            guard let slope = smooth?.0 else {
+        for (place, first) in zip(places, first) {
+            guard let slope = smoothSlope(at: place, first) else {
                 skipped += 1
                 continue
             }
@@ -131,21 +154,6 @@ struct GradientCheck {
             }
         }
         return (places.count, skipped)
-    }
-
-    private func slopes(_ tensor: Tensor, _ place: Int, step: Double, _ plan: Plan, _ factors: [Float]) -> Slopes {
-        let value = tensor.values[place]
-        func loss(at moved: Float) -> Double {
-            tensor.values[place] = moved
-            return self.loss(plan, factors).value
-        }
-        let (below, above) = (value - Float(step), value + Float(step))
-        let (left, right) = (loss(at: below), loss(at: above))
-        tensor.values[place] = value
-        let (centre, rounding) = self.loss(plan, factors)
-        return Slopes(
-            left: (centre - left) / Double(value - below), right: (right - centre) / Double(above - value),
-            central: (right - left) / Double(above - below), noise: rounding / step)
     }
 
     private func report(_ tensor: Tensor, _ place: Int, expected: String, _ sourceLocation: SourceLocation) {

@@ -1,0 +1,215 @@
+@testable import ImprintNetwork
+
+/// What a layer computes in both directions, in doubles.
+struct NaiveResult {
+    var output: [Double]
+    var inputGradient: [Double]
+    var parameterGradients: [[Double]]
+}
+
+/// A layer written down as its formula says, in plain loops over doubles.
+protocol NaiveLayer: Sendable {
+    func run(input: [Double], outputGradient: [Double], parameters: [[Double]], batch: Int) -> NaiveResult
+}
+
+/// A kernel over an image; knows which pixel of the image a tap of the kernel lies on.
+struct NaiveWindow {
+    let input: Shape
+    let output: Shape
+    let kernel: Size
+    let stride: Size
+    let dilation: Size
+    private let top: Int
+    private let left: Int
+
+    init(input: Shape, kernel: Size, stride: Size, dilation: Size = 1, padding: Padding) {
+        let reach = Size(height: (kernel.height - 1) * dilation.height, width: (kernel.width - 1) * dilation.width)
+        var (height, width): (Int, Int)
+        var (top, left) = (0, 0)
+        switch padding {
+        case .same:
+            height = (input.height + stride.height - 1) / stride.height
+            width = (input.width + stride.width - 1) / stride.width
+            top = max((height - 1) * stride.height + reach.height + 1 - input.height, 0) / 2
+            left = max((width - 1) * stride.width + reach.width + 1 - input.width, 0) / 2
+        case .valid:
+            height = (input.height - reach.height - 1) / stride.height + 1
+            width = (input.width - reach.width - 1) / stride.width + 1
+        case .explicit(let above, let before, let below, let after):
+            (top, left) = (above, before)
+            height = (input.height + above + below - reach.height - 1) / stride.height + 1
+            width = (input.width + before + after - reach.width - 1) / stride.width + 1
+        }
+        self.input = input
+        self.output = Shape(height: height, width: width, channels: input.channels)
+        self.kernel = kernel
+        self.stride = stride
+        self.dilation = dilation
+        self.top = top
+        self.left = left
+    }
+
+    /// Calls `body(image, output pixel, tap, input pixel)` for every tap of every window; the input pixel, counted over
+    /// the whole batch, is `nil` outside the image.
+    func forEachTap(_ batch: Int, _ body: (_ outputPixel: Int, _ tap: Int, _ inputPixel: Int?) -> Void) {
+        for image in 0..<batch {
+            for i in 0..<output.height {
+                for j in 0..<output.width {
+                    for p in 0..<kernel.height {
+                        for q in 0..<kernel.width {
+                            let y = i * stride.height + p * dilation.height - top
+                            let x = j * stride.width + q * dilation.width - left
+                            let isInside = (0..<input.height).contains(y) && (0..<input.width).contains(x)
+                            body(
+                                (image * output.height + i) * output.width + j, p * kernel.width + q,
+                                isInside ? (image * input.height + y) * input.width + x : nil)
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+struct NaiveConvolution: NaiveLayer {
+    let window: NaiveWindow
+    let outputChannels: Int
+    let groups: Int
+
+    func run(input x: [Double], outputGradient dy: [Double], parameters: [[Double]], batch: Int) -> NaiveResult {
+        let inputs = window.input.channels
+        let inputsOfGroup = inputs / groups
+        let outputsOfGroup = outputChannels / groups
+        let weight = parameters[0]
+        var y = [Double](repeating: 0, count: dy.count)
+        var dx = [Double](repeating: 0, count: x.count)
+        var dWeight = [Double](repeating: 0, count: weight.count)
+        window.forEachTap(batch) { outputPixel, tap, inputPixel in
+            guard let inputPixel else { return }
+            for o in 0..<outputChannels {
+                let first = o / outputsOfGroup * inputsOfGroup
+                for c in 0..<inputsOfGroup {
+                    let from = inputPixel * inputs + first + c
+                    let to = outputPixel * outputChannels + o
+                    let w = (tap * inputsOfGroup + c) * outputChannels + o
+                    y[to] += x[from] * weight[w]
+                    dx[from] += dy[to] * weight[w]
+                    dWeight[w] += dy[to] * x[from]
+                }
+            }
+        }
+        guard parameters.count > 1 else {
+            return NaiveResult(output: y, inputGradient: dx, parameterGradients: [dWeight])
+        }
+        var dBias = [Double](repeating: 0, count: outputChannels)
+        for place in y.indices {
+            y[place] += parameters[1][place % outputChannels]
+            dBias[place % outputChannels] += dy[place]
+        }
+        return NaiveResult(output: y, inputGradient: dx, parameterGradients: [dWeight, dBias])
+    }
+}
+
+struct NaiveMaxPool: NaiveLayer {
+    let window: NaiveWindow
+
+    func run(input x: [Double], outputGradient dy: [Double], parameters: [[Double]], batch: Int) -> NaiveResult {
+        let channels = window.input.channels
+        var winners = [Int?](repeating: nil, count: dy.count)
+        window.forEachTap(batch) { outputPixel, _, inputPixel in
+            guard let inputPixel else { return }
+            for c in 0..<channels {
+                let from = inputPixel * channels + c
+                let best = winners[outputPixel * channels + c]
+                if best.map({ x[from] > x[$0] }) ?? true { winners[outputPixel * channels + c] = from }
+            }
+        }
+        var dx = [Double](repeating: 0, count: x.count)
+        for (winner, dy) in zip(winners, dy) { dx[winner ?? 0] += dy }
+        return NaiveResult(output: winners.map { x[$0 ?? 0] }, inputGradient: dx, parameterGradients: [])
+    }
+}
+
+struct NaiveAveragePool: NaiveLayer {
+    let window: NaiveWindow
+    let countsPadding: Bool
+
+    func run(input x: [Double], outputGradient dy: [Double], parameters: [[Double]], batch: Int) -> NaiveResult {
+        let channels = window.input.channels
+        var counts = [Double](repeating: 0, count: dy.count / channels)
+        window.forEachTap(batch) { outputPixel, _, inputPixel in
+            if countsPadding || inputPixel != nil { counts[outputPixel] += 1 }
+        }
+        var y = [Double](repeating: 0, count: dy.count)
+        var dx = [Double](repeating: 0, count: x.count)
+        window.forEachTap(batch) { outputPixel, _, inputPixel in
+            guard let inputPixel else { return }
+            for c in 0..<channels {
+                y[outputPixel * channels + c] += x[inputPixel * channels + c] / counts[outputPixel]
+                dx[inputPixel * channels + c] += dy[outputPixel * channels + c] / counts[outputPixel]
+            }
+        }
+        return NaiveResult(output: y, inputGradient: dx, parameterGradients: [])
+    }
+}
+
+struct NaiveDense: NaiveLayer {
+    let inputChannels: Int
+    let outputChannels: Int
+
+    func run(input x: [Double], outputGradient dy: [Double], parameters: [[Double]], batch: Int) -> NaiveResult {
+        let weight = parameters[0]
+        let bias = parameters.count > 1 ? parameters[1] : [Double](repeating: 0, count: outputChannels)
+        var y = [Double](repeating: 0, count: dy.count)
+        var dx = [Double](repeating: 0, count: x.count)
+        var dWeight = [Double](repeating: 0, count: weight.count)
+        var dBias = [Double](repeating: 0, count: outputChannels)
+        for n in 0..<batch {
+            for o in 0..<outputChannels {
+                let slope = dy[n * outputChannels + o]
+                var sum = bias[o]
+                for c in 0..<inputChannels {
+                    sum += x[n * inputChannels + c] * weight[c * outputChannels + o]
+                    dx[n * inputChannels + c] += slope * weight[c * outputChannels + o]
+                    dWeight[c * outputChannels + o] += slope * x[n * inputChannels + c]
+                }
+                y[n * outputChannels + o] = sum
+                dBias[o] += slope
+            }
+        }
+        return NaiveResult(
+            output: y, inputGradient: dx, parameterGradients: parameters.count > 1 ? [dWeight, dBias] : [dWeight])
+    }
+}
+
+/// Parameters: scale, shift, running mean, running variance.
+struct NaiveBatchNormalization: NaiveLayer {
+    let channels: Int
+    let epsilon: Double
+    let usesRunningStatistics: Bool
+
+    func run(input x: [Double], outputGradient dy: [Double], parameters: [[Double]], batch: Int) -> NaiveResult {
+        var result = NaiveResult(
+            output: x, inputGradient: x, parameterGradients: [[Double]](repeating: [], count: 2))
+        for c in 0..<channels {
+            let places = Array(stride(from: c, to: x.count, by: channels))
+            let count = Double(places.count)
+            func mean(_ value: (Int) -> Double) -> Double { places.reduce(0) { $0 + value($1) } / count }
+            let centre = usesRunningStatistics ? parameters[2][c] : mean { x[$0] }
+            let variance =
+                usesRunningStatistics ? parameters[3][c] : mean { (x[$0] - centre) * (x[$0] - centre) }
+            let deviation = (variance + epsilon).squareRoot()
+            func normalised(_ place: Int) -> Double { (x[place] - centre) / deviation }
+            let meanSlope = mean { dy[$0] }
+            let meanProduct = mean { dy[$0] * normalised($0) }
+            for place in places {
+                result.output[place] = parameters[0][c] * normalised(place) + parameters[1][c]
+                let throughStatistics = usesRunningStatistics ? 0 : meanSlope + normalised(place) * meanProduct
+                result.inputGradient[place] = parameters[0][c] / deviation * (dy[place] - throughStatistics)
+            }
+            result.parameterGradients[0].append(meanProduct * count)
+            result.parameterGradients[1].append(meanSlope * count)
+        }
+        return result
+    }
+}

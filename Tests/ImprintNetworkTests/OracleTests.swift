@@ -1,0 +1,177 @@
+import ImprintCore
+import Testing
+
+@testable import ImprintNetwork
+
+/// Fast layers against their formulas in plain loops, forward and backward.
+@Suite struct OracleTests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        let layer: any Layer
+        let naive: any NaiveLayer
+        let input: Shape
+        var batch = 3
+        /// What the plan is expected to choose, where a case is meant for one way.
+        var algorithm: Algorithm?
+
+        var testDescription: String { "\(batch) x \(input): \(layer)" }
+
+        init(_ layer: Convolution, over input: Shape, batch: Int = 3, as algorithm: Algorithm) {
+            self.layer = layer
+            naive = NaiveConvolution(
+                window: NaiveWindow(
+                    input: input, kernel: layer.kernelSize, stride: layer.stride, dilation: layer.dilation,
+                    padding: layer.padding),
+                outputChannels: layer.outputChannels, groups: layer.groups)
+            self.input = input
+            self.batch = batch
+            self.algorithm = algorithm
+        }
+
+        init(_ layer: any Layer, _ naive: any NaiveLayer, over input: Shape, batch: Int = 3) {
+            self.layer = layer
+            self.naive = naive
+            self.input = input
+            self.batch = batch
+        }
+    }
+
+    private static func shape(_ height: Int, _ width: Int, _ channels: Int) -> Shape {
+        Shape(height: height, width: width, channels: channels)
+    }
+
+    static let windows: [Case] = {
+        var cases: [Case] = []
+        let paddings: [Padding] = [.valid, .same, .explicit(top: 1, left: 0, bottom: 2, right: 1)]
+        for kernel in [1, 2, 3, 5] {
+            for stride in [1, 2, 3] {
+                for padding in paddings {
+                    let input = shape(7, 9, 4)
+                    let isPointwise = kernel == 1 && stride == 1 && padding != paddings[2]
+                    cases.append(
+                        Case(
+                            Convolution(
+                                outputChannels: 3, kernelSize: Size(kernel), stride: Size(stride), padding: padding),
+                            over: input, as: isPointwise ? .matrixProduct : .im2col))
+                    cases.append(
+                        Case(
+                            Convolution(
+                                outputChannels: 4, kernelSize: Size(kernel), stride: Size(stride), padding: padding,
+                                groups: 4, hasBias: false),
+                            over: input, as: .direct))
+                    guard kernel > 2 else { continue }
+                    let window = NaiveWindow(
+                        input: input, kernel: Size(kernel), stride: Size(stride), padding: padding)
+                    cases.append(
+                        Case(
+                            MaxPool(kernelSize: Size(kernel), stride: Size(stride), padding: padding),
+                            NaiveMaxPool(window: window), over: input))
+                    for countsPadding in [false, true] {
+                        cases.append(
+                            Case(
+                                AveragePool(
+                                    kernelSize: Size(kernel), stride: Size(stride), padding: padding,
+                                    countsPadding: countsPadding),
+                                NaiveAveragePool(window: window, countsPadding: countsPadding), over: input))
+                    }
+                }
+            }
+        }
+        return cases
+    }()
+
+    static let convolutions: [Case] = [
+        Case(
+            Convolution(outputChannels: 6, kernelSize: 3, padding: .same, groups: 2), over: shape(6, 5, 4), as: .im2col),
+        Case(
+            Convolution(outputChannels: 6, kernelSize: 1, groups: 3, hasBias: false), over: shape(6, 5, 3), as: .im2col),
+        Case(
+            Convolution(outputChannels: 2, kernelSize: 3, padding: .same, dilation: Size(height: 2, width: 3)),
+            over: shape(9, 8, 3), as: .im2col),
+        Case(
+            Convolution(outputChannels: 5, kernelSize: 3, stride: 2, padding: .same, dilation: 2, groups: 5),
+            over: shape(9, 8, 5), as: .direct),
+        // The kernel is larger than the image.
+        Case(Convolution(outputChannels: 2, kernelSize: 7, padding: .all(3)), over: shape(2, 3, 2), as: .im2col),
+        Case(
+            Convolution(outputChannels: 2, kernelSize: 7, padding: .all(3), groups: 2), over: shape(2, 3, 2),
+            as: .direct),
+        // More windows than one block of rows holds, and more images than parts of the sum.
+        Case(
+            Convolution(outputChannels: 2, kernelSize: 3, padding: .same), over: shape(11, 9, 57), batch: 6,
+            as: .im2col),
+        Case(Convolution(outputChannels: 2, kernelSize: 1), over: shape(50, 45, 2), batch: 2, as: .matrixProduct),
+        // Wider than a vector register, and not a multiple of it.
+        Case(
+            Convolution(outputChannels: 37, kernelSize: 3, padding: .same, groups: 37), over: shape(5, 4, 37), batch: 6,
+            as: .direct),
+    ]
+
+    static let others: [Case] = {
+        var cases: [Case] = []
+        for (inputs, outputs) in [(1, 1), (7, 5), (33, 65), (512, 513)] {
+            for hasBias in [true, false] {
+                cases.append(
+                    Case(
+                        Dense(outputChannels: outputs, hasBias: hasBias),
+                        NaiveDense(inputChannels: inputs, outputChannels: outputs), over: Shape(channels: inputs)))
+            }
+        }
+        // The last has several parts in its sums and more channels than one block.
+        for (input, batch) in [(shape(1, 1, 3), 4), (shape(5, 7, 1), 1), (shape(3, 5, 37), 3), (shape(12, 11, 300), 4)]
+        {
+            for usesRunningStatistics in [false, true] {
+                cases.append(
+                    Case(
+                        BatchNormalization(epsilon: 1e-3, usesRunningStatistics: usesRunningStatistics),
+                        NaiveBatchNormalization(
+                            channels: input.channels, epsilon: 1e-3, usesRunningStatistics: usesRunningStatistics),
+                        over: input, batch: batch))
+            }
+        }
+        return cases
+    }()
+
+    @Test("Windows over kernels, strides and paddings", arguments: windows)
+    func window(_ reference: Case) throws { try compare(reference) }
+
+    @Test("Convolutions with groups, dilation, and many blocks", arguments: convolutions)
+    func convolution(_ reference: Case) throws { try compare(reference) }
+
+    @Test("Dense and batch normalisation", arguments: others)
+    func other(_ reference: Case) throws { try compare(reference) }
+
+    private func compare(_ reference: Case) throws {
+        let network = try Network(
+            name: reference.testDescription, input: reference.input,
+            nodes: [Network.Node(name: "layer", layer: reference.layer, inputs: [Network.inputName])])
+        let parameters = randomParameters(network, seed: 2)
+        let names = reference.layer.parameters(for: [reference.input]).map { "layer.\($0.name)" }
+        let values = names.map { name in (parameters[name] ?? []).map(Double.init) }
+        // Two workers, since each has scratch memory of its own.
+        let plan = try Plan(
+            network, parameters: parameters,
+            options: Plan.Options(
+                batchSize: reference.batch, mode: .training, workers: Workers(2), inputGradient: true))
+        if let algorithm = reference.algorithm { #expect(plan.summary[0].algorithm == algorithm) }
+        let input = randomValues(plan.input.count, "input")
+        let outputGradient = randomValues(plan.output.count, "output gradient")
+
+        _ = plan.input.update(from: input)
+        plan.forward(count: reference.batch)
+        _ = plan.outputGradient.update(from: outputGradient)
+        plan.backward(count: reference.batch)
+
+        let expected = reference.naive.run(
+            input: input.map(Double.init), outputGradient: outputGradient.map(Double.init), parameters: values,
+            batch: reference.batch)
+        func expectSame(_ actual: some Sequence<Float>, _ expected: [Double], _ what: String) {
+            expectClose(actual, expected.map { Float($0) }, "\(network.name): \(what)", tolerance: 1e-4)
+        }
+        expectSame(plan.output, expected.output, "output")
+        expectSame(try #require(plan.inputGradient), expected.inputGradient, "input gradient")
+        for (name, expected) in zip(names, expected.parameterGradients) {
+            let range = try #require(parameters.layout[name]).range
+            expectSame(plan.parameterGradients[range], expected, "gradient of \(name)")
+        }
+    }
+}

@@ -1,0 +1,211 @@
+import ImprintCore
+import Testing
+
+@testable import ImprintNetwork
+
+/// What a plan promises whatever the layers: the same bits for any number of threads, memory that is shared safely, and
+/// frozen layers that stay as they are.
+@Suite struct PlanTests {
+    struct Example: Sendable {
+        let name: String
+        let inputSize: Int
+        let width: Double
+
+        func network() throws -> Network {
+            try Network.named(name, labels: 3, inputSize: inputSize, width: width).logits()
+        }
+    }
+
+    static let examples = [
+        Example(name: "logonet", inputSize: 64, width: 1), Example(name: "mobilenet-v1", inputSize: 64, width: 0.25),
+    ]
+    static let everyNetwork = [
+        Example(name: "lenet", inputSize: 28, width: 0.5), Example(name: "logonet", inputSize: 33, width: 0.25),
+        Example(name: "mobilenet-v1", inputSize: 32, width: 0.25),
+        Example(name: "resnet-50", inputSize: 32, width: 1 / 16),
+    ]
+
+    /// The bits of everything that a few steps of training compute.
+    struct Run: Equatable {
+        var outputs: [UInt32] = []
+        var gradients: [UInt32] = []
+        var inputGradients: [UInt32] = []
+        var parameters: [UInt32] = []
+    }
+
+    /// Trains over `images` images for `steps` steps, in memory full of NaN where `isPoisoned`.
+    private func train(
+        _ network: Network, images: Int, steps: Int = 3, _ options: Plan.Options, isPoisoned: Bool = false
+    ) throws -> Run {
+        let parameters = Parameters(network, seed: 9)
+        let plan = try Plan(network, parameters: parameters, options: options)
+        if isPoisoned { plan.poison(keeping: []) }
+        let optimizer = SGD(.init(learningRate: 0.05, weightDecay: 1e-4, gradientClipping: 1), for: parameters.layout)
+        var run = Run()
+        for step in 0..<steps {
+            _ = plan.input.update(from: randomValues(images * network.input.count, "images \(step)"))
+            plan.forward(count: images)
+            let logits = UnsafeMutableBufferPointer(rebasing: plan.output[..<(images * network.output.count)])
+            run.outputs += logits.map(\.bitPattern)
+            _ = SoftmaxCrossEntropy()(
+                logits: logits, labels: (0..<images).map { ($0 + step) % 3 },
+                gradient: UnsafeMutableBufferPointer(rebasing: plan.outputGradient[..<logits.count]))
+            plan.backward(count: images)
+            run.gradients += plan.trained.flatMap { plan.parameterGradients[$0.range].map(\.bitPattern) }
+            if let gradient = plan.inputGradient {
+                run.inputGradients += gradient[..<(images * network.input.count)].map(\.bitPattern)
+            }
+            optimizer.step(plan)
+        }
+        run.parameters = parameters.buffer.map(\.bitPattern)
+        return run
+    }
+
+    private func predict(
+        _ network: Network, _ parameters: Parameters, _ input: [Float], batchSize: Int
+    ) throws -> [Float] {
+        let plan = try Plan(network, parameters: parameters, options: Plan.Options(batchSize: batchSize))
+        plan.poison(keeping: [])
+        _ = plan.input.update(from: input)
+        let count = input.count / network.input.count
+        plan.forward(count: count)
+        return Array(plan.output[..<(count * network.output.count)])
+    }
+
+    @Test("One, two and four threads give the same bits", arguments: examples)
+    func threads(_ example: Example) throws {
+        let network = try example.network()
+        func run(_ workers: Int) throws -> Run {
+            try train(
+                network, images: 7,
+                Plan.Options(batchSize: 7, mode: .training, workers: Workers(workers), inputGradient: true))
+        }
+        let alone = try run(1)
+        #expect(alone.gradients.contains { $0 != 0 })
+        for workers in [2, 4] {
+            let shared = try run(workers)
+            #expect(shared.outputs == alone.outputs, "outputs of \(workers) threads")
+            #expect(shared.gradients == alone.gradients, "gradients of \(workers) threads")
+            #expect(shared.inputGradients == alone.inputGradients, "input gradients of \(workers) threads")
+            #expect(shared.parameters == alone.parameters, "parameters of \(workers) threads")
+        }
+    }
+
+    @Test("What the memory held before never shows", arguments: everyNetwork)
+    func poisoned(_ example: Example) throws {
+        let network = try example.network()
+        let options = Plan.Options(batchSize: 3, mode: .training, inputGradient: true)
+        #expect(
+            try train(network, images: 3, options, isPoisoned: true) == train(network, images: 3, options))
+    }
+
+    @Test("A plan with room for more images trains with the same bits", arguments: everyNetwork)
+    func partialBatch(_ example: Example) throws {
+        let network = try example.network()
+        let full = try train(network, images: 3, Plan.Options(batchSize: 3, mode: .training))
+        let partial = try train(network, images: 3, Plan.Options(batchSize: 5, mode: .training), isPoisoned: true)
+        #expect(full == partial)
+    }
+
+    @Test("Parameter gradients do not depend on whether the input's gradient is asked for", arguments: everyNetwork)
+    func withoutInputGradient(_ example: Example) throws {
+        let network = try example.network()
+        let with = try train(network, images: 2, Plan.Options(batchSize: 2, mode: .training, inputGradient: true))
+        let without = try train(network, images: 2, Plan.Options(batchSize: 2, mode: .training))
+        #expect(with.gradients == without.gradients)
+        #expect(!with.inputGradients.isEmpty && without.inputGradients.isEmpty)
+    }
+
+    @Test("An image's prediction does not depend on the images beside it", arguments: everyNetwork)
+    func prediction(_ example: Example) throws {
+        let network = try example.network()
+        let parameters = randomParameters(network, seed: 4)
+        let images = randomValues(5 * network.input.count, "images")
+        let together = try predict(network, parameters, images, batchSize: 5)
+        for image in 0..<5 {
+            let pixels = images[(image * network.input.count)..<((image + 1) * network.input.count)]
+            let alone = try predict(network, parameters, Array(pixels), batchSize: image % 2 == 0 ? 1 : 5)
+            let labels = network.output.count
+            expectClose(alone, Array(together[(image * labels)..<((image + 1) * labels)]), "image \(image)")
+        }
+    }
+
+    @Test("Prediction needs less memory than all activations together", arguments: everyNetwork)
+    func arenaOfPrediction(_ example: Example) throws {
+        let network = try example.network()
+        func plan(_ mode: Plan.Mode) throws -> Plan {
+            try Plan(
+                network, parameters: Parameters(network, seed: 1), options: Plan.Options(batchSize: 4, mode: mode))
+        }
+        let activations = network.shapes.reduce(network.input.count) { $0 + $1.count } * 4 * MemoryLayout<Float>.stride
+        // The copied windows of convolutions are scratch memory, of a size that does not follow the activations.
+        let prediction = try plan(.prediction)
+        let scratch = prediction.steps.map { step in
+            step.layer.memory(
+                MemoryRequest(
+                    inputs: step.context.inputs.map(\.shape), output: step.context.output.shape, batch: 4,
+                    training: false, workers: Workers(1), algorithm: step.context.algorithm)
+            ).scratch
+        }
+        #expect(prediction.arenaByteCount < activations * 3 / 4 + (scratch.max() ?? 0))
+        #expect(try prediction.arenaByteCount < plan(.training).arenaByteCount)
+    }
+
+    @Test("Frozen layers keep their parameters and statistics; the others move")
+    func frozenLayers() throws {
+        let network = try Network.named("logonet", labels: 3, inputSize: 33, width: 0.25).logits()
+        let frozen: Set = ["conv1", "norm1", "conv3", "norm3", "norm4"]
+        let parameters = Parameters(network, seed: 9)
+        let before = parameters.copy()
+        let plan = try Plan(
+            network, parameters: parameters, options: Plan.Options(batchSize: 3, mode: .training, frozen: frozen))
+        let optimizer = SGD(.init(learningRate: 0.05, weightDecay: 0.1), for: parameters.layout)
+        for step in 0..<2 {
+            _ = plan.input.update(from: randomValues(plan.input.count, "images \(step)"))
+            plan.forward(count: 3)
+            _ = SoftmaxCrossEntropy()(logits: plan.output, labels: [0, 1, 2], gradient: plan.outputGradient)
+            plan.parameterGradients.update(repeating: .infinity)
+            plan.backward(count: 3)
+            optimizer.step(plan)
+        }
+        for entry in parameters.layout.entries {
+            let isSame = parameters[entry.name] == before[entry.name]
+            #expect(isSame == frozen.contains(entry.node), "\(entry.name)")
+            #expect(parameters[entry.name]?.allSatisfy(\.isFinite) == true, "\(entry.name)")
+        }
+    }
+
+    @Test("A plan for training in which everything is frozen is refused")
+    func everythingFrozen() throws {
+        let network = try Network.named("lenet", labels: 2)
+        let options = Plan.Options(batchSize: 1, mode: .training, frozen: Set(network.nodes.map(\.name)))
+        #expect(throws: NetworkError.self) {
+            try Plan(network, parameters: Parameters(network, seed: 1), options: options)
+        }
+    }
+
+    @Test("Dropout draws a new mask each step and image, the same for the same seed, and none in prediction")
+    func dropout() throws {
+        let network = try Network(
+            name: "dropout", input: Shape(channels: 400),
+            nodes: [Network.Node(name: "dropout", layer: Dropout(rate: 0.25), inputs: [Network.inputName])])
+        func outputs(_ mode: Plan.Mode, seed: UInt64) throws -> [[Float]] {
+            let plan = try Plan(
+                network, parameters: Parameters(network, seed: 1),
+                options: Plan.Options(batchSize: 2, mode: mode, inputGradient: true, seed: seed))
+            plan.input.update(repeating: 3)
+            return (0..<2).flatMap { _ in
+                plan.forward(count: 2)
+                return [Array(plan.output[..<400]), Array(plan.output[400...])]
+            }
+        }
+        let masks = try outputs(.training, seed: 1)
+        #expect(Set(masks).count == 4)
+        #expect(Set(masks.joined()) == [0, 4])
+        let dropped = masks.joined().count { $0 == 0 }
+        #expect((300...500).contains(dropped), "\(dropped) of 1600 numbers were dropped")
+        #expect(try outputs(.training, seed: 1) == masks)
+        #expect(try outputs(.training, seed: 2) != masks)
+        #expect(try Set(outputs(.prediction, seed: 1).joined()) == [3])
+    }
+}
