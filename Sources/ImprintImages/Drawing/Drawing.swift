@@ -35,7 +35,9 @@ struct Drawing {
             tiltDegrees: random.uniform(in: ranges.tiltDegrees))
 
         let hasPlate = random.chance(shares.plate)
-        palette = Palette(hasPlate: hasPlate, inkCount: random.chance(shares.twoColors) ? 2 : 1, &random)
+        palette = Palette(
+            hasPlate: hasPlate, hasLightInk: random.chance(shares.lightInk),
+            inkCount: random.chance(shares.twoColors) ? 2 : 1, &random)
         background = Background(isBusy: random.chance(shares.busyBackground), colors: palette.ground, &random)
         plate = hasPlate ? Plate(&random) : nil
         inking = Self.inking(shares, &random)

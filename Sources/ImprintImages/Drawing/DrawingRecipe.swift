@@ -61,6 +61,8 @@ public struct DrawingRecipe: Codable, Sendable, Equatable {
         public let busyBackground: Float
         /// A plate, badge or sheet of paper behind the mark.
         public let plate: Float
+        /// Ink that is lighter than what is behind it, rather than darker.
+        public let lightInk: Float
         /// Parts of different colours.
         public let twoColors: Float
         /// Wobbly outlines, as drawn by hand.

@@ -80,7 +80,8 @@ extension DrawingRecipe {
                 check(ranges.blur, within: 0...0.03, "blur"),
                 check(ranges.noise, within: 0...0.5, "noise"),
                 check(shares.busyBackground, "busyBackground"), check(shares.plate, "plate"),
-                check(shares.twoColors, "twoColors"), check(shares.handDrawn, "handDrawn"),
+                check(shares.lightInk, "lightInk"), check(shares.twoColors, "twoColors"),
+                check(shares.handDrawn, "handDrawn"),
                 check(shares.outlined, "outlined"), check(shares.hatched, "hatched"), check(shares.worn, "worn"),
                 (
                     shares.outlined + shares.hatched + shares.worn <= 1, "shares.worn", "\(shares.worn)",

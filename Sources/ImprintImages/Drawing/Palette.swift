@@ -2,7 +2,7 @@ internal import ImprintCore
 
 /// The colours of one drawing: two for what lies behind the mark, and inks that stand out against both.
 struct Palette {
-    /// The two colours that the background is made of; their luminances are at most `spread` apart.
+    /// The two colours that the background is made of.
     let ground: (Color, Color)
     /// The colour of a plate behind the mark.
     let plate: Color
@@ -10,42 +10,33 @@ struct Palette {
     let inks: [Color]
 
     /// By how much the luminance of a mark differs at least from what is directly behind it.
-    static let contrast: Float = 0.27
-    private static let spread: Float = 0.3
+    static let contrast: Float = 0.4
+    /// How far apart the luminances of the two colours of the ground are.
+    private static let spread: ClosedRange<Float> = 0.1...0.3
 
-    /// Chooses colours; the inks stand out against the plate if there is one, else against the background.
-    init(hasPlate: Bool, inkCount: Int, _ random: inout RandomStream) {
-        let middle = random.uniform()
-        let reach = random.uniform(in: 0.12...Self.spread) / 2
-        let darkest = (middle - reach).clampedToUnit
-        let lightest = (middle + reach).clampedToUnit
+    /// Chooses colours; the inks are darker (or lighter) than the plate if there is one, else than the background.
+    init(hasPlate: Bool, hasLightInk: Bool, inkCount: Int, _ random: inout RandomStream) {
+        // Everything is chosen for dark ink; light ink is the negative of that.
+        func luminance(_ dark: Float) -> Float { hasLightInk ? 1 - dark : dark }
+        let reach = random.uniform(in: Self.spread)
+        let darkest = random.uniform(in: Self.contrast...(1 - reach))
         // Few things around us are vivid: the product of two numbers favours the small ones.
         let saturation = random.uniform() * random.uniform()
-        let first = Color.random(luminance: darkest, saturation: saturation, &random)
+        let first = Color.random(luminance: luminance(darkest), saturation: saturation, &random)
         let second =
             random.chance(0.5)
-            ? Color.random(luminance: lightest, saturation: saturation, &random)
-            : first.withLuminance(lightest)
+            ? Color.random(luminance: luminance(darkest + reach), saturation: saturation, &random)
+            : first.withLuminance(luminance(darkest + reach))
         ground = random.chance(0.5) ? (first, second) : (second, first)
 
-        let plateLuminance = Self.luminance(apartFrom: darkest...lightest, by: 0.12, &random)
-        plate = .random(luminance: plateLuminance, saturation: random.uniform(in: 0...0.6), &random)
+        let plateLuminance = random.uniform(in: Self.contrast...1)
+        plate = .random(luminance: luminance(plateLuminance), saturation: random.uniform(in: 0...0.6), &random)
 
-        let behind = hasPlate ? plateLuminance...plateLuminance : darkest...lightest
+        let behind = hasPlate ? plateLuminance : darkest
         inks = (0..<inkCount).map { _ in
-            let luminance = Self.luminance(apartFrom: behind, by: Self.contrast, &random)
-            return .random(luminance: luminance, saturation: random.uniform(in: 0...1), &random)
+            let dark = random.uniform(in: 0...(behind - Self.contrast))
+            return .random(luminance: luminance(dark), saturation: random.uniform(), &random)
         }
-    }
-
-    /// A random luminance, uniform over those that are at least `distance` from every one in `range`.
-    private static func luminance(
-        apartFrom range: ClosedRange<Float>, by distance: Float, _ random: inout RandomStream
-    ) -> Float {
-        let below = max(range.lowerBound - distance, 0)
-        let above = max(1 - range.upperBound - distance, 0)
-        let position = random.uniform() * (below + above)
-        return position < below ? position : 1 - (position - below)
     }
 }
 
