@@ -28,7 +28,7 @@ let package = Package(
         .target(name: "TestSupport", dependencies: ["ImprintCore"], path: "Tests/TestSupport", swiftSettings: settings),
         .testTarget(name: "ImprintCoreTests", dependencies: ["ImprintCore", "TestSupport"], swiftSettings: settings),
         .testTarget(
-            name: "ImprintImagesTests", dependencies: ["ImprintImages", "TestSupport"],
+            name: "ImprintImagesTests", dependencies: ["ImprintImages", "TestSupport"], exclude: ["Fixtures"],
             swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]

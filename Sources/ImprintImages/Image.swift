@@ -31,3 +31,21 @@ public struct Image: Sendable, Hashable {
             samples: [UInt8](repeating: value, count: width * height * channels))
     }
 }
+
+extension Image {
+    /// The image without alpha: an RGBA image laid on white, any other as it is.
+    ///
+    /// The blend is linear in the sRGB values, as browsers and most image editors do it.
+    func laidOnWhite() -> Image {
+        guard channels == 4 else { return self }
+        var opaque: [UInt8] = []
+        opaque.reserveCapacity(width * height * 3)
+        for pixel in stride(from: 0, to: samples.count, by: 4) {
+            let alpha = Int(samples[pixel + 3])
+            for channel in 0..<3 {
+                opaque.append(UInt8((Int(samples[pixel + channel]) * alpha + 255 * (255 - alpha) + 127) / 255))
+            }
+        }
+        return Image(width: width, height: height, channels: 3, samples: opaque)
+    }
+}

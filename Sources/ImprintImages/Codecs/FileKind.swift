@@ -1,0 +1,64 @@
+internal import Foundation
+
+/// What a file is, judged by how its content begins.
+enum FileKind: Equatable {
+    case jpeg
+    case png
+    /// An image of a kind that is not decoded, by its name.
+    case otherImage(String)
+    /// No image; what it is instead, with an article.
+    case notAnImage(String)
+
+    /// How many bytes from the start of a file are enough to tell.
+    static let prefixLength = 256
+
+    init(_ bytes: [UInt8]) {
+        let head = bytes.prefix(Self.prefixLength)
+        func begins(_ text: String, at offset: Int = 0) -> Bool { head.dropFirst(offset).starts(with: text.utf8) }
+
+        if head.starts(with: [0xFF, 0xD8, 0xFF]) {
+            self = .jpeg
+        } else if head.starts(with: [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]) {
+            self = .png
+        } else if begins("RIFF"), begins("WEBP", at: 8) {
+            self = .otherImage("WebP")
+        } else if begins("ftyp", at: 4) {
+            // An ISO base media file; the brand that follows says what it holds.
+            switch String(decoding: head.dropFirst(8).prefix(4), as: UTF8.self) {
+            case "avif", "avis": self = .otherImage("AVIF")
+            case "heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1": self = .otherImage("HEIC")
+            default: self = .notAnImage("a video or another media file")
+            }
+        } else if begins("GIF8") {
+            self = .otherImage("GIF")
+        } else if begins("BM"), head.dropFirst(6).starts(with: [0, 0, 0, 0]) {
+            self = .otherImage("BMP")
+        } else if begins("II*\0") || begins("MM\0*") {
+            self = .otherImage("TIFF")
+        } else {
+            self = .notAnImage(Self.nameOfOther(head))
+        }
+    }
+
+    /// Whether the content is that of an image, decoded or not.
+    var isImage: Bool {
+        switch self {
+        case .jpeg, .png, .otherImage: true
+        case .notAnImage: false
+        }
+    }
+
+    private static func nameOfOther(_ head: ArraySlice<UInt8>) -> String {
+        if head.isEmpty { return "an empty file" }
+        if head.starts(with: "%PDF".utf8) { return "a PDF" }
+        if head.starts(with: "PK\u{3}\u{4}".utf8) { return "a ZIP archive" }
+        // No control characters but white space, and no bytes that UTF-8 never has.
+        let whiteSpace: Set<UInt8> = [9, 10, 12, 13]
+        guard head.allSatisfy({ ((0x20..<0xF8).contains($0) && $0 != 0x7F) || whiteSpace.contains($0) }) else {
+            return "unknown data"
+        }
+        let text = String(decoding: head, as: UTF8.self).lowercased()
+        if text.contains("<html") || text.contains("<!doctype html") { return "a web page (HTML)" }
+        return text.contains("<svg") ? "an SVG drawing" : "text"
+    }
+}

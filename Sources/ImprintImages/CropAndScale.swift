@@ -1,0 +1,43 @@
+/// How an image is brought to the size that a network takes; the three rules of Vision.
+public enum CropAndScale: String, Codable, CaseIterable, Sendable {
+    /// Scale so that the shorter side fits, keep the aspect ratio, and cut the middle out of the longer side.
+    case centerCrop = "center-crop"
+    /// Scale so that the longer side fits, keep the aspect ratio, and pad the shorter side on both ends.
+    case scaleFit = "scale-fit"
+    /// Stretch both sides to fit; the aspect ratio changes.
+    case scaleFill = "scale-fill"
+
+    /// The image cropped and scaled to `width` x `height` pixels, with as many channels as before.
+    ///
+    /// Samples are weighted by a triangle (`1 − |t|`) whose half-width is one source pixel when enlarging, which is
+    /// bilinear interpolation, and one target pixel when shrinking, which keeps fine detail from turning into false
+    /// patterns; Pillow calls it antialiased bilinear. Transparent pixels do not tint their neighbours.
+    ///
+    /// - Parameter padding: The grey (0 black … 255 white) around an image that `scaleFit` does not fill; with 4
+    ///   channels that part is transparent.
+    public func apply(_ image: Image, width: Int, height: Int, padding: UInt8 = 0) -> Image {
+        precondition(width > 0 && height > 0, "an image has at least one pixel, not \(width)x\(height)")
+        let (scaleX, scaleY) = (Double(width) / Double(image.width), Double(height) / Double(image.height))
+        switch self {
+        case .scaleFill:
+            return image.resampled(
+                columns: ResampledAxis(length: image.width, target: width),
+                rows: ResampledAxis(length: image.height, target: height))
+        case .centerCrop:
+            let scale = max(scaleX, scaleY)
+            return image.resampled(
+                columns: ResampledAxis(length: image.width, target: width, part: Double(width) / scale),
+                rows: ResampledAxis(length: image.height, target: height, part: Double(height) / scale))
+        case .scaleFit:
+            let scale = min(scaleX, scaleY)
+            let fitted = image.resampled(
+                columns: ResampledAxis(length: image.width, target: Self.fitted(image.width, scale, width)),
+                rows: ResampledAxis(length: image.height, target: Self.fitted(image.height, scale, height)))
+            return fitted.padded(width: width, height: height, with: padding)
+        }
+    }
+
+    private static func fitted(_ length: Int, _ scale: Double, _ limit: Int) -> Int {
+        min(max(Int((Double(length) * scale).rounded()), 1), limit)
+    }
+}

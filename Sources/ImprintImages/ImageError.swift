@@ -1,0 +1,78 @@
+public import Foundation
+
+/// Why an image file or a folder of images could not be used.
+///
+/// The text of each case names the file, what was found, what was expected and what to do about it.
+public enum ImageError: Error, Equatable, Sendable {
+    /// The file cannot be opened or read; `reason` is the system's.
+    case unreadable(file: URL, reason: String)
+    /// The file cannot be written; `reason` is the system's.
+    case unwritable(file: URL, reason: String)
+    /// The image cannot be made into a file of the given format; `reason` is the encoder's.
+    case unencodable(format: String, reason: String)
+    /// The content of the file is not that of an image; `found` says what it is ("text", "an empty file").
+    case notAnImage(file: URL, found: String)
+    /// The file is an image of a kind that is not read or written; `what` names it ("WebP", "12 bits a sample").
+    case unsupported(file: URL, what: String)
+    /// The image data ends early or is damaged, so that a part of the picture is missing; `reason` is the decoder's.
+    case truncated(file: URL, reason: String)
+    /// The image claims more pixels than `limit`.
+    case tooLarge(file: URL, width: Int, height: Int, limit: Int)
+    /// There is nothing at the path of the folder.
+    case missingFolder(folder: URL)
+    /// The path of the folder leads to a file.
+    case notAFolder(file: URL)
+    /// The folder holds neither sub-folders nor images.
+    case emptyFolder(folder: URL)
+    /// The folder holds images, `images` of them, but no sub-folders that name their classes.
+    case noClassFolders(folder: URL, images: Int)
+    /// The folder holds fewer classes than needed; `found` are their names.
+    case tooFewClasses(folder: URL, found: [String], minimum: Int)
+    /// The sub-folder of a class holds no image.
+    case classWithoutImages(folder: URL, label: String)
+}
+
+extension ImageError: CustomStringConvertible {
+    /// The error in one or two sentences.
+    public var description: String {
+        switch self {
+        case .unreadable(let file, let reason):
+            "\(file.displayPath) cannot be read: \(reason). Check that the file exists and that you may read it."
+        case .unwritable(let file, let reason):
+            "\(file.displayPath) cannot be written: \(reason). Check the folder, its permissions and the free space."
+        case .unencodable(let format, let reason):
+            "The image cannot be encoded as \(format): \(reason)."
+        case .notAnImage(let file, let found):
+            "\(file.displayPath): expected a JPEG or PNG image, found \(found). Remove the file or replace it."
+        case .unsupported(let file, let what):
+            "\(file.displayPath): found \(what), which is not supported; convert it to JPEG or PNG, 8 bits a sample."
+        case .truncated(let file, let reason):
+            "\(file.displayPath): the image is cut short or damaged (\(reason)). "
+                + "Copy it again from where it came from, or remove it."
+        case .tooLarge(let file, let width, let height, let limit):
+            "\(file.displayPath): the image has \(width)x\(height) pixels, expected at most "
+                + "\(limit / 1_000_000) million. Scale it down."
+        case .missingFolder(let folder):
+            "\(folder.displayPath) does not exist, expected a folder with one sub-folder of images per class. "
+                + "Check the path."
+        case .notAFolder(let file):
+            "\(file.displayPath) is a file, expected a folder with one sub-folder of images per class."
+        case .emptyFolder(let folder):
+            "\(folder.displayPath) holds neither sub-folders nor images, expected one sub-folder of images per class."
+        case .noClassFolders(let folder, let images):
+            "\(folder.displayPath) holds \(images == 1 ? "1 image" : "\(images) images") and no sub-folders. "
+                + "Put the images into one sub-folder per class; the name of the sub-folder is the label."
+        case .tooFewClasses(let folder, let found, let minimum):
+            "\(folder.displayPath) holds \(found.count) of at least \(minimum) classes"
+                + (found.isEmpty ? "" : " (\(found.joined(separator: ", ")))")
+                + ". Add a sub-folder of images for each further class."
+        case .classWithoutImages(let folder, let label):
+            "\(folder.displayPath): the class \"\(label)\" has no images. Add some, or remove its sub-folder."
+        }
+    }
+}
+
+extension URL {
+    /// The path as a person would type it.
+    var displayPath: String { path(percentEncoded: false) }
+}

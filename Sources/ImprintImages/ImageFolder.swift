@@ -1,0 +1,152 @@
+public import Foundation
+
+/// A folder of labelled images: one sub-folder per class, whose name is the label.
+public struct ImageFolder: Sendable {
+    /// One labelled image file.
+    public struct Item: Sendable, Hashable {
+        /// Where the file is.
+        public let url: URL
+        /// The index of its class in `ImageFolder.labels`.
+        public let label: Int
+
+        /// Makes an item of a file and the index of its class.
+        public init(url: URL, label: Int) {
+            self.url = url
+            self.label = label
+        }
+    }
+
+    /// The folder itself.
+    public let url: URL
+    /// The names of the classes, in the order of their Unicode scalars.
+    public let labels: [String]
+    /// The image files, by label and then by path, in the order of Unicode scalars.
+    public let items: [Item]
+    /// The files that were left out: those that are no images, and those beside the sub-folders of the classes.
+    public let ignored: [URL]
+    /// A hash (FNV-1a, 64 bits, 16 hexadecimal digits) of the relative paths and the sizes of all items.
+    ///
+    /// It tells whether a data set is the one that a model was trained on; it is no protection against forgery.
+    public let digest: String
+
+    /// Finds the images in the sub-folders of `url`.
+    ///
+    /// Each sub-folder is a class, and the images in its own sub-folders belong to it. A file counts as an image by the
+    /// extension of its name or else by its content; whether it can be decoded shows later. Hidden files, and those
+    /// that systems leave behind (Thumbs.db, …), do not exist here. Symbolic links to files and to the folders of
+    /// classes are followed; links to folders further down are left out, for they could lead in circles.
+    ///
+    /// - Parameter minimumClasses: How many classes are needed: 2 to train, 1 may do to evaluate.
+    /// - Throws: `ImageError` where the folder is missing, a file or empty, holds no class folders or too few, or where
+    ///   a class has no images.
+    public init(at url: URL, minimumClasses: Int = 2) throws(ImageError) {
+        guard let status = FileStatus(url) else { throw .missingFolder(folder: url) }
+        guard status.isFolder else { throw .notAFolder(file: url) }
+        let root = try FolderListing(url)
+        guard !root.folders.isEmpty else {
+            let images = root.files.count { isImage(url.appending(path: $0)) }
+            throw images == 0 ? .emptyFolder(folder: url) : .noClassFolders(folder: url, images: images)
+        }
+        guard root.folders.count >= minimumClasses else {
+            throw .tooFewClasses(folder: url, found: root.folders, minimum: minimumClasses)
+        }
+        var items: [Item] = []
+        var ignored = root.files.map { url.appending(path: $0) }
+        var hash = FNV1a()
+        for (label, name) in root.folders.enumerated() {
+            let countBefore = items.count
+            for path in try filePaths(below: name, in: url) {
+                let file = url.appending(path: path)
+                guard isImage(file) else {
+                    ignored.append(file)
+                    continue
+                }
+                items.append(Item(url: file, label: label))
+                hash.add(path.utf8)
+                // A path holds no zero, so that no two lists of paths and sizes give the same bytes.
+                hash.add([0])
+                let size = UInt64(FileStatus(file)?.size ?? 0)
+                hash.add((0..<8).map { UInt8(truncatingIfNeeded: size >> (8 * $0)) })
+            }
+            guard items.count > countBefore else { throw .classWithoutImages(folder: url, label: name) }
+        }
+        self.url = url
+        labels = root.folders
+        self.items = items
+        self.ignored = ignored
+        digest = hash.description
+    }
+}
+
+/// The relative paths of all files below the folder `path` of `root`, in the order of Unicode scalars.
+private func filePaths(below path: String, in root: URL) throws(ImageError) -> [String] {
+    var paths: [String] = []
+    var pending = [path]
+    while let folder = pending.popLast() {
+        let listing = try FolderListing(root.appending(path: folder))
+        paths += listing.files.map { "\(folder)/\($0)" }
+        pending += listing.folders.filter { !isLink(root.appending(path: "\(folder)/\($0)")) }.map { "\(folder)/\($0)" }
+    }
+    return paths.sorted(by: precedes)
+}
+
+/// The names of the files and folders directly in a folder, links followed and hidden ones left out, in order.
+private struct FolderListing {
+    var files: [String] = []
+    var folders: [String] = []
+
+    init(_ url: URL) throws(ImageError) {
+        let names: [String]
+        do {
+            names = try FileManager.default.contentsOfDirectory(atPath: url.displayPath)
+        } catch {
+            throw .unreadable(file: url, reason: error.localizedDescription)
+        }
+        for name in names.sorted(by: precedes) where !isHidden(name) {
+            if FileStatus(url.appending(path: name))?.isFolder == true {
+                folders.append(name)
+            } else {
+                files.append(name)
+            }
+        }
+    }
+}
+
+/// Whether a name is that of a hidden file, or of one that a system leaves behind for itself.
+private func isHidden(_ name: String) -> Bool {
+    name.hasPrefix(".")
+        || ["thumbs.db", "ehthumbs.db", "desktop.ini", "__macosx", "icon\r"].contains(name.lowercased())
+}
+
+private func isLink(_ url: URL) -> Bool {
+    (try? FileManager.default.destinationOfSymbolicLink(atPath: url.displayPath)) != nil
+}
+
+/// Whether a file counts as an image: by the extension of its name, or else by how its content begins.
+private func isImage(_ url: URL) -> Bool {
+    let extensions: Set = [
+        "jpg", "jpeg", "jpe", "jfif", "png", "webp", "heic", "heif", "avif", "gif", "bmp", "tif", "tiff",
+    ]
+    if extensions.contains(url.pathExtension.lowercased()) { return true }
+    guard FileStatus(url)?.isFile == true, let file = try? FileHandle(forReadingFrom: url) else { return false }
+    defer { try? file.close() }
+    guard let head = try? file.read(upToCount: FileKind.prefixLength) else { return false }
+    return FileKind([UInt8](head)).isImage
+}
+
+/// The order of Unicode scalars, which is that of the UTF-8 bytes and, unlike that of a language, never changes.
+private func precedes(_ a: String, _ b: String) -> Bool { a.utf8.lexicographicallyPrecedes(b.utf8) }
+
+/// The hash of Fowler, Noll and Vo, variant 1a, 64 bits.
+private struct FNV1a: CustomStringConvertible {
+    private var value: UInt64 = 0xcbf2_9ce4_8422_2325
+
+    mutating func add(_ bytes: some Sequence<UInt8>) {
+        for byte in bytes { value = (value ^ UInt64(byte)) &* 0x100_0000_01b3 }
+    }
+
+    var description: String {
+        let digits = String(value, radix: 16)
+        return String(repeating: "0", count: 16 - digits.count) + digits
+    }
+}

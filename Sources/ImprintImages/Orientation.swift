@@ -1,0 +1,118 @@
+/// How the stored rows and columns of a photo relate to the upright picture: the Orientation tag (0x0112) of EXIF.
+///
+/// The raw values are those of EXIF 2.32 and TIFF 6.0; each case says what makes the stored picture upright.
+public enum Orientation: Int, Sendable, CaseIterable {
+    /// The picture is stored upright.
+    case up = 1
+    /// Mirror left and right.
+    case upMirrored = 2
+    /// Rotate by 180 degrees.
+    case down = 3
+    /// Mirror top and bottom.
+    case downMirrored = 4
+    /// Swap rows and columns (mirror left and right, then rotate 90 degrees counter-clockwise).
+    case leftMirrored = 5
+    /// Rotate 90 degrees clockwise.
+    case right = 6
+    /// Mirror left and right, then rotate 90 degrees clockwise.
+    case rightMirrored = 7
+    /// Rotate 90 degrees counter-clockwise.
+    case left = 8
+
+    /// Whether width and height of the upright picture are swapped against the stored one.
+    public var swapsSides: Bool { rawValue >= 5 }
+
+    /// The upright picture of an image that is stored with this orientation.
+    public func upright(_ image: Image) -> Image {
+        guard self != .up else { return image }
+        let (width, height) = swapsSides ? (image.height, image.width) : (image.width, image.height)
+        let (lastColumn, lastRow) = (image.width - 1, image.height - 1)
+        // Upright pixel (x, y) is stored pixel `first + x * right + y * down`.
+        let (first, right, down) =
+            switch self {
+            case .up: (0, 1, image.width)
+            case .upMirrored: (lastColumn, -1, image.width)
+            case .down: (lastRow * image.width + lastColumn, -1, -image.width)
+            case .downMirrored: (lastRow * image.width, 1, -image.width)
+            case .leftMirrored: (0, image.width, 1)
+            case .right: (lastRow * image.width, -image.width, 1)
+            case .rightMirrored: (lastRow * image.width + lastColumn, -image.width, -1)
+            case .left: (lastColumn, image.width, -1)
+            }
+        let samples = [UInt8](unsafeUninitializedCapacity: image.samples.count) { target, count in
+            image.samples.withUnsafeBufferPointer { source in
+                // With a constant number of channels the compiler unrolls the innermost loop.
+                switch image.channels {
+                case 1: copy(source, to: target, width, height, channels: 1, first, right, down)
+                case 3: copy(source, to: target, width, height, channels: 3, first, right, down)
+                default: copy(source, to: target, width, height, channels: 4, first, right, down)
+                }
+            }
+            count = image.samples.count
+        }
+        return Image(width: width, height: height, channels: image.channels, samples: samples)
+    }
+}
+
+@inline(__always)
+private func copy(
+    _ source: UnsafeBufferPointer<UInt8>, to target: UnsafeMutableBufferPointer<UInt8>, _ width: Int, _ height: Int,
+    channels: Int, _ first: Int, _ right: Int, _ down: Int
+) {
+    var next = 0
+    for y in 0..<height {
+        var pixel = (first + y * down) * channels
+        for _ in 0..<width {
+            for channel in 0..<channels { target[next + channel] = source[pixel + channel] }
+            next += channels
+            pixel += right * channels
+        }
+    }
+}
+
+extension Orientation {
+    /// The orientation that an EXIF block (a TIFF header and its first directory) gives, nil where it gives none.
+    ///
+    /// The block comes from a file: each offset and count in it may lie.
+    init?(exif block: ArraySlice<UInt8>) {
+        guard let reader = TIFFReader(block), let directory = reader.integer(at: 4, bytes: 4),
+            let entries = reader.integer(at: directory, bytes: 2)
+        else { return nil }
+        let orientationTag = 0x0112
+        let byteCounts = [3: 2, 4: 4]  // of the field types SHORT, which the specification asks for, and LONG
+        for entry in 0..<entries {
+            let start = directory + 2 + 12 * entry
+            guard let tag = reader.integer(at: start, bytes: 2) else { return nil }
+            if tag == orientationTag {
+                guard let type = reader.integer(at: start + 2, bytes: 2), let bytes = byteCounts[type],
+                    let value = reader.integer(at: start + 8, bytes: bytes)
+                else { return nil }
+                self.init(rawValue: value)
+                return
+            }
+        }
+        return nil
+    }
+}
+
+/// Reads whole numbers from a TIFF block in the byte order that its header names.
+private struct TIFFReader {
+    let block: ArraySlice<UInt8>
+    let isBigEndian: Bool
+
+    init?(_ block: ArraySlice<UInt8>) {
+        switch Array(block.prefix(4)) {
+        case [0x49, 0x49, 42, 0]: isBigEndian = false
+        case [0x4D, 0x4D, 0, 42]: isBigEndian = true
+        default: return nil
+        }
+        self.block = block
+    }
+
+    func integer(at offset: Int, bytes: Int) -> Int? {
+        guard offset <= block.count - bytes else { return nil }
+        let field = block[(block.startIndex + offset)...].prefix(bytes)
+        return isBigEndian
+            ? field.reduce(0) { $0 << 8 | Int($1) } : field.reversed().reduce(0) { $0 << 8 | Int($1) }
+    }
+}

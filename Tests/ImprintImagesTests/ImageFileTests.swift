@@ -1,0 +1,91 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import ImprintImages
+
+@Suite("Image files") struct ImageFileTests {
+    @Test(
+        "What is no JPEG or PNG is named",
+        arguments: [
+            ([], "an empty file"), (Array("hello\n".utf8), "text"), (Array("gr\u{fc}\u{df}e".utf8), "text"),
+            (Array("<!DOCTYPE html><html><body>404".utf8), "a web page (HTML)"),
+            (Array("  <svg xmlns=\"\">".utf8), "an SVG drawing"), (Array("%PDF-1.7".utf8), "a PDF"),
+            (Array("PK\u{3}\u{4}....".utf8), "a ZIP archive"), ([0, 1, 2, 3, 4, 5, 6, 7], "unknown data"),
+            ([0, 0, 0, 24] + Array("ftypqt  ".utf8), "a video or another media file"), ([0xFF, 0xD8], "unknown data"),
+        ] as [([UInt8], String)])
+    func notAnImage(content: [UInt8], found: String) throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "photo.jpg")
+            try Data(content).write(to: url)
+            #expect(throws: ImageError.notAnImage(file: url, found: found)) { try ImageFile.decode(url) }
+            #expect("\(ImageError.notAnImage(file: url, found: found))".contains("expected a JPEG or PNG"))
+        }
+    }
+
+    @Test(
+        "Images of other kinds are named",
+        arguments: [
+            (Array("RIFF????WEBPVP8 ".utf8), "WebP"), ([0, 0, 0, 24] + Array("ftypheic".utf8), "HEIC"),
+            ([0, 0, 0, 24] + Array("ftypmif1".utf8), "HEIC"), ([0, 0, 0, 24] + Array("ftypavif".utf8), "AVIF"),
+            (Array("GIF89a".utf8), "GIF"), (Array("II*\0....".utf8), "TIFF"), (Array("MM\0*....".utf8), "TIFF"),
+            (Array("BM".utf8) + [9, 9, 9, 9, 0, 0, 0, 0, 54], "BMP"),
+        ] as [([UInt8], String)])
+    func otherImages(content: [UInt8], name: String) throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "photo.png")
+            try Data(content).write(to: url)
+            #expect(throws: ImageError.unsupported(file: url, what: name)) { try ImageFile.decode(url) }
+            #expect("\(ImageError.unsupported(file: url, what: name))".contains("convert it to JPEG or PNG"))
+        }
+    }
+
+    @Test("What is no file cannot be read, and is not waited for") func unreadable() throws {
+        try withTemporaryFolder { folder in
+            try FileManager.default.createSymbolicLink(
+                atPath: folder.appending(path: "device").path, withDestinationPath: "/dev/zero")
+            try FileManager.default.createSymbolicLink(
+                atPath: folder.appending(path: "nowhere").path, withDestinationPath: "absent")
+            for name in ["", "missing.jpg", "device", "nowhere"] {
+                let url = folder.appending(path: name)
+                #expect { try ImageFile.decode(url) } throws: { error in
+                    guard case .unreadable(url, _)? = error as? ImageError else { return false }
+                    return "\(error)".hasPrefix(url.path(percentEncoded: false))
+                }
+            }
+        }
+    }
+
+    @Test("A written image is read again, whatever its name is made of", arguments: ["a.png", "ü %20 b.PNG"])
+    func writtenAndRead(name: String) throws {
+        try withTemporaryFolder { folder in
+            let image = Image.noise(width: 5, height: 4, channels: 4)
+            let url = folder.appending(path: name)
+            try ImageFile.write(image, to: url)
+            #expect(try ImageFile.decode(url, keepsAlpha: true) == image)
+        }
+    }
+
+    @Test("A written image has the format that its name asks for", arguments: ["a.jpg", "a.JPEG", "a.png"])
+    func formatByName(name: String) throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: name)
+            try ImageFile.write(.gradient(width: 9, height: 9), to: url, quality: 80)
+            #expect(FileKind([UInt8](try Data(contentsOf: url))) == (name == "a.png" ? .png : .jpeg))
+        }
+    }
+
+    @Test("A name or a place that does not fit is refused and leaves no file") func unwritable() throws {
+        try withTemporaryFolder { folder in
+            let image = Image(width: 1, height: 1)
+            #expect { try ImageFile.write(image, to: folder.appending(path: "a.webp")) } throws: {
+                "\($0)".contains(".png")
+            }
+            #expect { try ImageFile.write(image, to: folder.appending(path: "missing/a.png")) } throws: { error in
+                if case .unwritable? = error as? ImageError { true } else { false }
+            }
+            let left = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+            #expect(left.isEmpty)
+        }
+    }
+}

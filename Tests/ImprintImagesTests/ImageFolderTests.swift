@@ -1,0 +1,132 @@
+import Foundation
+import ImprintImages
+import TestSupport
+import Testing
+
+@Suite("Image folder") struct ImageFolderTests {
+    /// Makes files of the given relative paths, each holding its own path, and folders of those that end in "/".
+    private func withFiles<Result>(_ paths: [String], _ body: (URL) throws -> Result) throws -> Result {
+        try withTemporaryFolder { root in
+            for path in paths {
+                let url = root.appending(path: path)
+                let folder = path.hasSuffix("/") ? url : url.deletingLastPathComponent()
+                try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+                if !path.hasSuffix("/") { try Data(path.utf8).write(to: url) }
+            }
+            return try body(root)
+        }
+    }
+
+    private func relative(_ folder: ImageFolder, _ urls: [URL]) -> [String] {
+        let prefix = folder.url.path(percentEncoded: false)
+        return urls.map { String($0.path(percentEncoded: false).dropFirst(prefix.count)).trimmingPrefix("/") }
+            .map(String.init)
+    }
+
+    @Test("Classes and images come in the order of Unicode scalars") func order() throws {
+        let paths = ["b/2.jpg", "b/10.jpg", "b/A.jpg", "a/x.png", "Z/x.jpeg", "ä/x.JPG", "b/a.jpg"]
+        try withFiles(paths) { root in
+            let folder = try ImageFolder(at: root)
+            #expect(folder.labels == ["Z", "a", "b", "ä"])
+            #expect(
+                relative(folder, folder.items.map(\.url))
+                    == ["Z/x.jpeg", "a/x.png", "b/10.jpg", "b/2.jpg", "b/A.jpg", "b/a.jpg", "ä/x.JPG"])
+            #expect(folder.items.map(\.label) == [0, 1, 2, 2, 2, 2, 3])
+            #expect(folder.ignored.isEmpty)
+        }
+    }
+
+    @Test("Hidden files do not exist; other files are counted; sub-folders belong to their class") func contents()
+        throws
+    {
+        let paths = [
+            "a/1.jpg", "a/.DS_Store", "a/._1.jpg", "a/Thumbs.db", "a/desktop.ini", "a/notes.txt", "a/deep/er/2.png",
+            "a/deep/readme.md", "b/3.webp", "b/.hidden/4.jpg", ".git/5.jpg", "__MACOSX/6.jpg", "top.jpg", "labels.json",
+        ]
+        try withFiles(paths) { root in
+            let folder = try ImageFolder(at: root)
+            #expect(folder.labels == ["a", "b"])
+            #expect(relative(folder, folder.items.map(\.url)) == ["a/1.jpg", "a/deep/er/2.png", "b/3.webp"])
+            #expect(
+                relative(folder, folder.ignored) == ["labels.json", "top.jpg", "a/deep/readme.md", "a/notes.txt"])
+        }
+    }
+
+    @Test("An image whose name says nothing is found by its content") func byContent() throws {
+        try withFiles(["a/1.jpg", "b/2.jpg"]) { root in
+            for name in ["a/IMG_0001", "b/photo.dat"] {
+                try Data(ImageFile.encodePNG(Image(width: 1, height: 1))).write(to: root.appending(path: name))
+            }
+            let folder = try ImageFolder(at: root)
+            #expect(relative(folder, folder.items.map(\.url)) == ["a/1.jpg", "a/IMG_0001", "b/2.jpg", "b/photo.dat"])
+        }
+    }
+
+    @Test("Links to files and to the folders of classes are followed, further down they are not") func links() throws {
+        try withFiles(["elsewhere/1.jpg", "root/a/2.jpg"]) { base in
+            let root = base.appending(path: "root")
+            for (link, destination) in [
+                ("a/linked.jpg", "../../elsewhere/1.jpg"), ("b", "../elsewhere"), ("a/circle", ".."),
+                ("a/broken.jpg", "absent.jpg"),
+            ] {
+                try FileManager.default.createSymbolicLink(
+                    atPath: root.appending(path: link).path, withDestinationPath: destination)
+            }
+            let folder = try ImageFolder(at: root)
+            // A broken link is an image that cannot be read, and is reported as such when it is decoded.
+            #expect(
+                relative(folder, folder.items.map(\.url)) == ["a/2.jpg", "a/broken.jpg", "a/linked.jpg", "b/1.jpg"])
+        }
+    }
+
+    @Test("A folder of no use is refused, and the error says why") func refused() throws {
+        func expectError(
+            _ paths: [String], _ expected: (URL) -> ImageError, says words: String..., minimumClasses: Int = 2,
+            at path: String = ""
+        ) throws {
+            try withFiles(paths) { root in
+                let url = path.isEmpty ? root : root.appending(path: path)
+                #expect(throws: expected(url)) { try ImageFolder(at: url, minimumClasses: minimumClasses) }
+                let text = "\(expected(url))"
+                for word in words + [url.lastPathComponent] { #expect(text.contains(word), "\(text)") }
+            }
+        }
+        try expectError([], { .missingFolder(folder: $0) }, says: "does not exist", at: "absent")
+        try expectError(["a.jpg"], { .notAFolder(file: $0) }, says: "is a file", at: "a.jpg")
+        try expectError([], { .emptyFolder(folder: $0) }, says: "one sub-folder")
+        try expectError([".DS_Store", "notes.txt"], { .emptyFolder(folder: $0) }, says: "one sub-folder")
+        try expectError(
+            ["1.jpg", "2.png", "notes.txt"], { .noClassFolders(folder: $0, images: 2) }, says: "2 images", "per class")
+        try expectError(
+            ["only/1.jpg"], { .tooFewClasses(folder: $0, found: ["only"], minimum: 2) }, says: "only", "1 of at least 2"
+        )
+        try expectError(
+            ["a/1.jpg", "none/"], { .classWithoutImages(folder: $0, label: "none") }, says: "\"none\"")
+        try expectError(
+            ["a/1.jpg", "none/notes.txt"], { .classWithoutImages(folder: $0, label: "none") }, says: "no images")
+    }
+
+    @Test("One class is enough where that is asked for") func oneClass() throws {
+        try withFiles(["only/1.jpg"]) { root in
+            let folder = try ImageFolder(at: root, minimumClasses: 1)
+            #expect(folder.labels == ["only"])
+        }
+    }
+
+    @Test("The digest depends on names and sizes, and on nothing else") func digest() throws {
+        func digest(_ paths: [String], change: (URL) throws -> Void = { _ in }) throws -> String {
+            try withFiles(paths) { root in
+                try change(root)
+                return try ImageFolder(at: root).digest
+            }
+        }
+        let first = try digest(["a/1.jpg", "b/2.jpg"])
+        #expect(first.count == 16)
+        #expect(try digest(["b/2.jpg", "a/1.jpg", "a/notes.txt", "a/.x"]) == first)
+        for other in [["a/1.jpg", "b/3.jpg"], ["a/1.jpg", "c/2.jpg"], ["a/1.jpg", "b/2.jpg", "b/3.jpg"]] {
+            #expect(try digest(other) != first)
+        }
+        let grown = try digest(["a/1.jpg", "b/2.jpg"]) { try Data(count: 100).write(to: $0.appending(path: "a/1.jpg")) }
+        #expect(grown != first)
+    }
+}

@@ -1,0 +1,133 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import ImprintImages
+
+@Suite("JPEG") struct JPEGTests {
+    @Test(
+        "Files decode as Pillow decodes them",
+        arguments: [
+            "baseline.jpg", "progressive-420.jpg", "subsampled-3x1.jpg", "grey.jpg", "cmyk.jpg", "ycck.jpg",
+        ])
+    func decodesLikePillow(name: String) throws {
+        let vectors = try PillowVectors.load()
+        let file = try vectors.file(name)
+        let image = try decode([UInt8](file.file))
+        #expect((image.width, image.height) == (vectors.width, vectors.height))
+        #expect(image.channels == 3)
+        #expect(largestDifference(image.samples, file.rgb) <= 2)
+    }
+
+    @Test("CMYK without Adobe's marker is not inverted") func cmykWithoutMarker() throws {
+        let vectors = try PillowVectors.load()
+        var bytes = [UInt8](try vectors.file("cmyk.jpg").file)
+        let inverted = try decode(bytes)
+        let marker = try #require(bytes.firstRange(of: [0xFF, 0xEE]))
+        let length = Int(bytes[marker.upperBound]) << 8 | Int(bytes[marker.upperBound + 1])
+        bytes.removeSubrange(marker.lowerBound..<(marker.upperBound + length))
+        let plain = try decode(bytes)
+        // The same bytes, read as ink and no longer as light: C 40, K 20 of 255 were light, and are now 215 and 235.
+        #expect(largestDifference(inverted.pixel(0, 0).prefix(1), [198]) <= 2)
+        #expect(largestDifference(plain.pixel(0, 0).prefix(1), [3]) <= 2)
+    }
+
+    @Test("What is encoded decodes nearly the same", arguments: [1, 3], [(1, 1), (17, 9), (64, 48)])
+    func roundTrip(channels: Int, size: (Int, Int)) throws {
+        let image = Image.gradient(width: size.0, height: size.1, channels: channels)
+        let decoded = try decode(ImageFile.encodeJPEG(image, quality: 98))
+        let expected = channels == 3 ? image.samples : image.samples.flatMap { [$0, $0, $0] }
+        #expect(largestDifference(decoded.samples, expected) <= 6)
+    }
+
+    @Test("Transparency is encoded as white") func transparencyIsWhite() throws {
+        let image = Image(width: 8, height: 8, channels: 4, filledWith: 0)
+        #expect(largestDifference(try decode(ImageFile.encodeJPEG(image)).pixel(3, 3), [255, 255, 255]) <= 1)
+    }
+
+    @Test("A lower quality makes a smaller file") func quality() throws {
+        let image = Image.noise(width: 64, height: 64, channels: 3)
+        #expect(try ImageFile.encodeJPEG(image, quality: 30).count < ImageFile.encodeJPEG(image, quality: 90).count)
+    }
+
+    @Test("A side that no JPEG can have is refused") func tooLongToEncode() {
+        #expect {
+            try ImageFile.encodeJPEG(Image(width: 65_501, height: 1, channels: 1))
+        } throws: { "\($0)".contains("65501x1") }
+    }
+
+    @Test(
+        "Decoding shrinks to the smallest eighth that covers",
+        arguments: [(nil, 200), (1, 25), (25, 25), (26, 50), (99, 100), (175, 175), (176, 200), (200, 200), (999, 200)])
+    func shrinks(covering: Int?, shortSide: Int) throws {
+        let image = Image.gradient(width: 320, height: 200)
+        let decoded = try decode(ImageFile.encodeJPEG(image, quality: 95), coveringShortSide: covering)
+        #expect((decoded.width, decoded.height) == (shortSide * 320 / 200, shortSide))
+        let same = CropAndScale.scaleFill.apply(image, width: decoded.width, height: decoded.height)
+        #expect(largestDifference(decoded.samples, same.samples) <= 12)
+    }
+
+    @Test("An odd size shrinks to no less than what must be covered") func oddSizes() {
+        for shortSide in 1...70 {
+            for covering in 1...shortSide {
+                let eighths = Int(JPEG.eighths(shortSide: shortSide, covering: covering))
+                #expect((shortSide * eighths + 7) / 8 >= covering)
+                #expect(eighths == 1 || (shortSide * (eighths - 1) + 7) / 8 < covering)
+            }
+        }
+    }
+
+    @Test("A file cut short anywhere is refused", arguments: ["baseline.jpg", "progressive-420.jpg", "cmyk.jpg"])
+    func cutShort(name: String) throws {
+        let whole = [UInt8](try PillowVectors.load().file(name).file)
+        for length in 3..<whole.count {
+            #expect { try decode(Array(whole[..<length])) } throws: { error in
+                if case .truncated? = error as? ImageError { return true }
+                Issue.record("\(length) of \(whole.count) bytes: \(error)")
+                return false
+            }
+        }
+    }
+
+    @Test("Damaged bytes never crash", arguments: ["baseline.jpg", "progressive-420.jpg", "cmyk.jpg"])
+    func damaged(name: String) throws {
+        let whole = [UInt8](try PillowVectors.load().file(name).file)
+        var refused = 0
+        for position in 2..<whole.count {
+            for value: UInt8 in [0, 0xFF, whole[position] ^ 0x10] {
+                var bytes = whole
+                bytes[position] = value
+                do { _ = try decode(bytes) } catch is ImageError { refused += 1 }
+            }
+        }
+        #expect(refused > 100)
+    }
+
+    @Test("A header without a picture is refused") func headerOnly() throws {
+        let whole = try ImageFile.encodeJPEG(.gradient(width: 16, height: 16))
+        let scan = try #require(whole.firstRange(of: [0xFF, 0xC0])).lowerBound
+        #expect(throws: ImageError.self) { try decode(Array(whole[..<scan]) + [0xFF, 0xD9]) }
+        #expect(throws: ImageError.self) { try decode([0xFF, 0xD8, 0xFF, 0xD9]) }
+    }
+
+    @Test("A size that would fill the memory is refused before it does") func bomb() throws {
+        var bytes = try ImageFile.encodeJPEG(.gradient(width: 16, height: 16))
+        let frame = try #require(bytes.firstRange(of: [0xFF, 0xC0])).lowerBound
+        bytes.replaceSubrange((frame + 5)..<(frame + 9), with: [0xFF, 0x00, 0xFF, 0x00])
+        #expect {
+            try decode(bytes)
+        } throws: { error in
+            guard case .tooLarge(_, 65280, 65280, ImageFile.pixelLimit)? = error as? ImageError else { return false }
+            return "\(error)".contains("65280x65280")
+        }
+    }
+
+    @Test("Twelve bits a sample are unsupported, not damaged") func twelveBits() throws {
+        var bytes = try ImageFile.encodeJPEG(.gradient(width: 16, height: 16))
+        let frame = try #require(bytes.firstRange(of: [0xFF, 0xC0])).lowerBound
+        bytes[frame + 4] = 12
+        #expect { try decode(bytes) } throws: { error in
+            if case .unsupported? = error as? ImageError { true } else { false }
+        }
+    }
+}
