@@ -8,7 +8,12 @@ let package = Package(
     name: "imprint",
     platforms: [.macOS(.v15)],
     products: [
-        .library(name: "ImprintImages", targets: ["ImprintImages"])
+        .library(
+            name: "Imprint", targets: ["Imprint", "ImprintFormats", "ImprintNetwork", "ImprintImages", "ImprintCore"]),
+        .executable(name: "imprint", targets: ["imprint-cli"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0")
     ],
     targets: [
         // System libraries: a module map each, nothing else.
@@ -23,13 +28,41 @@ let package = Package(
             providers: [.apt(["libpng-dev"]), .brew(["libpng"])]),
 
         // The library, in the order in which data walks through it.
-        .target(name: "ImprintCore", swiftSettings: settings),
+        .target(name: "CImprintKernels", exclude: ["README.md"]),
+        .target(name: "ImprintCore", exclude: ["README.md"], swiftSettings: settings),
         .target(name: "ImprintImages", dependencies: ["ImprintCore", "CTurboJPEG", "CPNG"], swiftSettings: settings),
+        .target(
+            name: "ImprintNetwork", dependencies: ["ImprintCore", "COpenBLAS", "CImprintKernels"],
+            exclude: ["README.md"], swiftSettings: settings),
+        .target(
+            name: "ImprintFormats", dependencies: ["ImprintCore", "ImprintImages", "ImprintNetwork"],
+            exclude: ["README.md"], swiftSettings: settings),
+        .target(
+            name: "Imprint", dependencies: ["ImprintCore", "ImprintImages", "ImprintNetwork", "ImprintFormats"],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "imprint-cli",
+            dependencies: [
+                "Imprint", "ImprintFormats", "ImprintNetwork", "ImprintImages", "ImprintCore",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: settings),
+
         .target(name: "TestSupport", dependencies: ["ImprintCore"], path: "Tests/TestSupport", swiftSettings: settings),
         .testTarget(name: "ImprintCoreTests", dependencies: ["ImprintCore", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "ImprintImagesTests", dependencies: ["ImprintImages", "TestSupport"], exclude: ["Fixtures"],
             swiftSettings: settings),
+        .testTarget(
+            name: "ImprintNetworkTests", dependencies: ["ImprintNetwork", "TestSupport"], exclude: ["Fixtures"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "ImprintFormatsTests", dependencies: ["ImprintFormats", "TestSupport"], exclude: ["Fixtures"],
+            swiftSettings: settings),
+        .testTarget(name: "ImprintTests", dependencies: ["Imprint", "TestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "CLITests", dependencies: ["ImprintImages", "ImprintCore", "TestSupport", "imprint-cli"],
+            exclude: ["Fixtures"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

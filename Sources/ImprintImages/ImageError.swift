@@ -30,6 +30,12 @@ public enum ImageError: Error, Equatable, Sendable {
     case tooFewClasses(folder: URL, found: [String], minimum: Int)
     /// The sub-folder of a class holds no image.
     case classWithoutImages(folder: URL, label: String)
+    /// None of the images of a label can be read; `skipped` are those of this label.
+    case noReadableImages(label: String, skipped: [SkippedImage])
+    /// More than half of the images cannot be read.
+    case tooManyUnreadable(images: Int, skipped: [SkippedImage])
+    /// A word names no way to vary an image.
+    case unknownAugmentation(word: String, known: [String])
 }
 
 extension ImageError: CustomStringConvertible {
@@ -68,7 +74,20 @@ extension ImageError: CustomStringConvertible {
                 + ". Add a sub-folder of images for each further class."
         case .classWithoutImages(let folder, let label):
             "\(folder.displayPath): the class \"\(label)\" has no images. Add some, or remove its sub-folder."
+        case .noReadableImages(let label, let skipped):
+            "None of the images of the class \"\(label)\" can be read (\(skipped.count) in all). "
+                + Self.examples(skipped)
+        case .tooManyUnreadable(let images, let skipped):
+            "\(skipped.count) of \(images) images cannot be read, expected at most half. " + Self.examples(skipped)
+        case .unknownAugmentation(let word, let known):
+            "There is no augmentation \"\(word)\"; expected words of \(known.joined(separator: ", ")), with commas between."
         }
+    }
+
+    /// The first few images that were left out, with their reasons.
+    private static func examples(_ skipped: [SkippedImage]) -> String {
+        skipped.prefix(3).map { "\($0.reason)" }.joined(separator: " ")
+            + (skipped.count > 3 ? " And \(skipped.count - 3) more." : "")
     }
 }
 

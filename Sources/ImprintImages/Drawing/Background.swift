@@ -65,7 +65,8 @@ struct Background {
         case .cloth:
             mix(on: &canvas) {
                 let fine = $0 * frequency * 8
-                return 0.5 * noise.value(at: Point(fine.x, fine.y / 8)) + 0.5 * noise.value(at: Point(fine.x / 8, fine.y))
+                return 0.5 * noise.value(at: Point(fine.x, fine.y / 8)) + 0.5
+                    * noise.value(at: Point(fine.x / 8, fine.y))
             }
         case .stone:
             mix(on: &canvas) { (noise.fractal(at: $0 * frequency * 2) - 0.5) * 1.8 + 0.5 }

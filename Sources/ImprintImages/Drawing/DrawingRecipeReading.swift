@@ -60,7 +60,9 @@ extension DrawingRecipe {
         } catch {
             throw .unreadable(file: file, reason: error.localizedDescription)
         }
-        if let problem { throw .invalidField(file: file, field: problem.field, found: problem.found, expected: problem.expected) }
+        if let problem {
+            throw .invalidField(file: file, field: problem.field, found: problem.found, expected: problem.expected)
+        }
     }
 
     static let formatVersion = 1

@@ -139,7 +139,8 @@ extension MarkKind {
                 ? 180 - pair.degrees + random.uniform(in: -8...8) : random.uniform(in: -150 ... -30)
             center = .direction(degrees: degrees) * (1 + gap + radius)
         }
-        return Mark(fitting: pair.arranged { .disc(center: $0, radius: $1) } + [[.disc(center: center, radius: radius)]])
+        return Mark(
+            fitting: pair.arranged { .disc(center: $0, radius: $1) } + [[.disc(center: center, radius: radius)]])
     }
 }
 

@@ -1,0 +1,62 @@
+#include "imprint_kernels.h"
+
+#include <math.h>
+
+#include "clones.h"
+
+CLONES void imprint_relu_forward(const float *x, float *y, size_t count, float ceiling) {
+    for (size_t i = 0; i < count; i++) {
+        float v = x[i] > 0 ? x[i] : 0;
+        y[i] = v < ceiling ? v : ceiling;
+    }
+}
+
+CLONES void imprint_relu_backward(const float *y, const float *dy, float *dx, size_t count, float ceiling) {
+    for (size_t i = 0; i < count; i++) dx[i] = ((y[i] > 0) & (y[i] < ceiling)) ? dy[i] : 0;
+}
+
+CLONES void imprint_leaky_relu_forward(const float *x, float *y, size_t count, float slope) {
+    for (size_t i = 0; i < count; i++) y[i] = x[i] > 0 ? x[i] : slope * x[i];
+}
+
+CLONES void imprint_leaky_relu_backward(const float *y, const float *dy, float *dx, size_t count, float slope) {
+    for (size_t i = 0; i < count; i++) dx[i] = y[i] > 0 ? dy[i] : slope * dy[i];
+}
+
+void imprint_sigmoid_forward(const float *x, float *y, size_t count) {
+    for (size_t i = 0; i < count; i++) y[i] = 1 / (1 + expf(-x[i]));
+}
+
+CLONES void imprint_sigmoid_backward(const float *y, const float *dy, float *dx, size_t count) {
+    for (size_t i = 0; i < count; i++) dx[i] = dy[i] * y[i] * (1 - y[i]);
+}
+
+CLONES void imprint_hard_swish_forward(const float *x, float *y, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        float v = x[i] + 3;
+        v = v > 0 ? v : 0;
+        v = v < 6 ? v : 6;
+        y[i] = x[i] * v * (1.0f / 6);
+    }
+}
+
+CLONES void imprint_hard_swish_backward(const float *x, const float *dy, float *dx, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        float slope = x[i] * (1.0f / 3) + 0.5f;
+        slope = x[i] > -3 ? slope : 0;
+        slope = x[i] < 3 ? slope : 1;
+        dx[i] = dy[i] * slope;
+    }
+}
+
+CLONES void imprint_add(const float *a, const float *b, float *y, size_t count) {
+    for (size_t i = 0; i < count; i++) y[i] = a[i] + b[i];
+}
+
+CLONES void imprint_scale(const float *x, float factor, float *y, size_t count) {
+    for (size_t i = 0; i < count; i++) y[i] = factor * x[i];
+}
+
+CLONES void imprint_masked_scale(const float *x, const uint8_t *keep, float factor, float *y, size_t count) {
+    for (size_t i = 0; i < count; i++) y[i] = keep[i] ? factor * x[i] : 0;
+}

@@ -1,0 +1,101 @@
+// The hot loops of Imprint. Activations are NHWC float32, so every loop runs over channels and vectorises; no loop
+// allocates, threads or decides anything. `rows` counts pixels (batch * height * width), `count` single numbers.
+// Output buffers may alias input buffers only where a function says so.
+
+#ifndef IMPRINT_KERNELS_H
+#define IMPRINT_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// Elementwise ------------------------------------------------------------------------------------------------------
+
+// y = min(max(x, 0), ceiling); a ceiling of infinity gives ReLU, 6 gives ReLU6. y may be x.
+void imprint_relu_forward(const float *x, float *y, size_t count, float ceiling);
+// dx = dy where 0 < y < ceiling, else 0. dx may be dy.
+void imprint_relu_backward(const float *y, const float *dy, float *dx, size_t count, float ceiling);
+// y = x where x > 0, else slope * x. y may be x.
+void imprint_leaky_relu_forward(const float *x, float *y, size_t count, float slope);
+// dx = dy where y > 0, else slope * dy. dx may be dy.
+void imprint_leaky_relu_backward(const float *y, const float *dy, float *dx, size_t count, float slope);
+// y = 1 / (1 + exp(-x)). y may be x.
+void imprint_sigmoid_forward(const float *x, float *y, size_t count);
+// dx = dy * y * (1 - y). dx may be dy.
+void imprint_sigmoid_backward(const float *y, const float *dy, float *dx, size_t count);
+// y = x * min(max(x + 3, 0), 6) / 6.
+void imprint_hard_swish_forward(const float *x, float *y, size_t count);
+// dx = dy * (0 where x <= -3, 1 where x >= 3, else x / 3 + 1/2). dx may be dy.
+void imprint_hard_swish_backward(const float *x, const float *dy, float *dx, size_t count);
+// y = a + b. y may be a or b.
+void imprint_add(const float *a, const float *b, float *y, size_t count);
+// y = factor * x. y may be x.
+void imprint_scale(const float *x, float factor, float *y, size_t count);
+// y = factor * x where keep is 1, 0 where keep is 0. y may be x.
+void imprint_masked_scale(const float *x, const uint8_t *keep, float factor, float *y, size_t count);
+
+// Channels ---------------------------------------------------------------------------------------------------------
+
+// y[r][c] = row[c] for every row.
+void imprint_broadcast_row(const float *row, float *y, size_t rows, size_t channels);
+// y[r][c] = scale[c] * x[r][c] + shift[c]. y may be x.
+void imprint_scale_shift(const float *x, const float *scale, const float *shift, float *y, size_t rows,
+                         size_t channels);
+// sums[c] = sum over r of x[r][c].
+void imprint_channel_sums(const float *x, double *sums, size_t rows, size_t channels);
+// sums[c] = sum over r of (x[r][c] - mean[c])^2.
+void imprint_channel_squares(const float *x, const float *mean, double *sums, size_t rows, size_t channels);
+// sums[c] = sum over r of dy[r][c] * (x[r][c] - mean[c]).
+void imprint_channel_products(const float *x, const float *mean, const float *dy, double *sums, size_t rows,
+                              size_t channels);
+// dx[r][c] = a[c] * dy[r][c] + b[c] * x[r][c] + k[c]. dx may be dy.
+void imprint_batch_norm_backward(const float *x, const float *dy, const float *a, const float *b, const float *k,
+                                 float *dx, size_t rows, size_t channels);
+
+// Windows ----------------------------------------------------------------------------------------------------------
+
+// A kernel window that slides over one image, in pixels. Padding on the far sides follows from the output size.
+typedef struct {
+    int32_t height, width, channels;       // of the input
+    int32_t output_height, output_width;   // of the output
+    int32_t kernel_height, kernel_width;
+    int32_t stride_height, stride_width;
+    int32_t dilation_height, dilation_width;
+    int32_t padding_top, padding_left;
+} imprint_window;
+
+// y[oy][ox][c] = bias[c] + sum over the window of x[iy][ix][c] * weight[ky][kx][c]; bias may be null.
+void imprint_depthwise_forward(const imprint_window *window, const float *x, const float *weight, const float *bias,
+                               float *y);
+// dx[iy][ix][c] = sum over the windows that hold (iy, ix) of dy[oy][ox][c] * weight[ky][kx][c].
+void imprint_depthwise_backward_input(const imprint_window *window, const float *dy, const float *weight, float *dx);
+// dweight[ky][kx][c] += sum over (oy, ox) of x[iy][ix][c] * dy[oy][ox][c].
+void imprint_depthwise_backward_weight(const imprint_window *window, const float *x, const float *dy, float *dweight);
+
+// Copies the windows of the output pixels first_pixel ..< first_pixel + pixels of one image into the rows of a matrix:
+// columns[p][ky][kx][c] = x[iy][ix][first_channel + c], 0 outside the image, for `channels` channels.
+void imprint_im2col(const imprint_window *window, const float *x, size_t first_channel, size_t channels,
+                    size_t first_pixel, size_t pixels, float *columns);
+// The adjoint: dx[iy][ix][first_channel + c] += dcolumns[p][ky][kx][c].
+void imprint_col2im(const imprint_window *window, const float *dcolumns, size_t first_channel, size_t channels,
+                    size_t first_pixel, size_t pixels, float *dx);
+
+// y = the window's largest value; choice = its place ky * kernel_width + kx in the window (so at most 256 places), the
+// first one where several are equal. choice may be null.
+void imprint_max_pool_forward(const imprint_window *window, const float *x, float *y, uint8_t *choice);
+// dx = dy added at the place that `choice` names, 0 elsewhere.
+void imprint_max_pool_backward(const imprint_window *window, const float *dy, const uint8_t *choice, float *dx);
+// y = the window's mean over the pixels inside the image, or over the whole window where counts_padding is not 0.
+void imprint_average_pool_forward(const imprint_window *window, const float *x, float *y, int counts_padding);
+// dx = dy spread evenly over the pixels that were averaged.
+void imprint_average_pool_backward(const imprint_window *window, const float *dy, float *dx, int counts_padding);
+
+// Optimiser --------------------------------------------------------------------------------------------------------
+
+// One pass of stochastic gradient descent with momentum:
+// g = gradient_scale * gradient + weight_decay * p;  v = momentum * v + g;  p -= rate * (nesterov ? g + momentum * v : v).
+void imprint_sgd(float *parameters, const float *gradients, float *velocities, size_t count, float rate,
+                 float momentum, float weight_decay, float gradient_scale, int nesterov);
+// The sum of the squares.
+double imprint_sum_of_squares(const float *x, size_t count);
+
+#endif

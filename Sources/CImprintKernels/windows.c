@@ -1,0 +1,193 @@
+#include "imprint_kernels.h"
+
+#include <string.h>
+
+#include "clones.h"
+
+// The part of the kernel, [first, end), whose taps fall inside an axis of `size` pixels when the kernel's first tap
+// lies at `origin` (which may be negative).
+static inline void inside(int32_t origin, int32_t size, int32_t kernel, int32_t dilation, int32_t *first,
+                          int32_t *end) {
+    *first = origin < 0 ? (-origin + dilation - 1) / dilation : 0;
+    *end = origin < size ? (size - origin + dilation - 1) / dilation : 0;
+    if (*end > kernel) *end = kernel;
+    if (*end < *first) *end = *first;
+}
+
+// Walks over all output pixels; inside the body: oy, ox, the taps ky0..<ky1 and kx0..<kx1, and iy0, ix0.
+#define FOR_EACH_OUTPUT(w)                                                                                \
+    for (int32_t oy = 0; oy < (w)->output_height; oy++) {                                                 \
+        int32_t iy0 = oy * (w)->stride_height - (w)->padding_top, ky0, ky1;                               \
+        inside(iy0, (w)->height, (w)->kernel_height, (w)->dilation_height, &ky0, &ky1);                   \
+        for (int32_t ox = 0; ox < (w)->output_width; ox++) {                                              \
+            int32_t ix0 = ox * (w)->stride_width - (w)->padding_left, kx0, kx1;                           \
+            inside(ix0, (w)->width, (w)->kernel_width, (w)->dilation_width, &kx0, &kx1);
+
+#define END_FOR_EACH_OUTPUT \
+    }                       \
+    }
+
+#define FOR_EACH_TAP                         \
+    for (int32_t ky = ky0; ky < ky1; ky++)   \
+        for (int32_t kx = kx0; kx < kx1; kx++)
+
+#define INPUT_OFFSET(w) \
+    (((size_t)(iy0 + ky * (w)->dilation_height) * (w)->width + (ix0 + kx * (w)->dilation_width)) * channels)
+#define OUTPUT_OFFSET(w) (((size_t)oy * (w)->output_width + ox) * channels)
+#define TAP(w) ((size_t)ky * (w)->kernel_width + kx)
+
+static inline size_t input_count(const imprint_window *w) { return (size_t)w->height * w->width * w->channels; }
+
+CLONES void imprint_depthwise_forward(const imprint_window *w, const float *x, const float *weight, const float *bias,
+                                      float *y) {
+    size_t channels = w->channels;
+    FOR_EACH_OUTPUT(w)
+    float *out = y + OUTPUT_OFFSET(w);
+    if (bias) memcpy(out, bias, channels * sizeof(float));
+    else memset(out, 0, channels * sizeof(float));
+    FOR_EACH_TAP {
+        const float *in = x + INPUT_OFFSET(w), *tap = weight + TAP(w) * channels;
+        for (size_t c = 0; c < channels; c++) out[c] += in[c] * tap[c];
+    }
+    END_FOR_EACH_OUTPUT
+}
+
+CLONES void imprint_depthwise_backward_input(const imprint_window *w, const float *dy, const float *weight,
+                                             float *dx) {
+    size_t channels = w->channels;
+    memset(dx, 0, input_count(w) * sizeof(float));
+    FOR_EACH_OUTPUT(w)
+    const float *out = dy + OUTPUT_OFFSET(w);
+    FOR_EACH_TAP {
+        float *in = dx + INPUT_OFFSET(w);
+        const float *tap = weight + TAP(w) * channels;
+        for (size_t c = 0; c < channels; c++) in[c] += out[c] * tap[c];
+    }
+    END_FOR_EACH_OUTPUT
+}
+
+CLONES void imprint_depthwise_backward_weight(const imprint_window *w, const float *x, const float *dy,
+                                              float *dweight) {
+    size_t channels = w->channels;
+    FOR_EACH_OUTPUT(w)
+    const float *out = dy + OUTPUT_OFFSET(w);
+    FOR_EACH_TAP {
+        const float *in = x + INPUT_OFFSET(w);
+        float *tap = dweight + TAP(w) * channels;
+        for (size_t c = 0; c < channels; c++) tap[c] += in[c] * out[c];
+    }
+    END_FOR_EACH_OUTPUT
+}
+
+// The place in the image of the tap (ky, kx) of the window at `pixel`, or null where it lies outside.
+static inline const float *tap_address(const imprint_window *w, const float *x, size_t first_channel, int32_t iy,
+                                       int32_t ix) {
+    if (iy < 0 || iy >= w->height || ix < 0 || ix >= w->width) return 0;
+    return x + ((size_t)iy * w->width + ix) * w->channels + first_channel;
+}
+
+// Walks over the windows of the pixels first_pixel ..< first_pixel + pixels and their taps, inside the image or not;
+// in the body: iy, ix and `column`, the tap's place in the matrix.
+#define FOR_EACH_COLUMN(w)                                                                               \
+    size_t column = 0;                                                                                   \
+    for (size_t p = first_pixel; p < first_pixel + pixels; p++) {                                        \
+        int32_t iy0 = (int32_t)(p / (w)->output_width) * (w)->stride_height - (w)->padding_top;          \
+        int32_t ix0 = (int32_t)(p % (w)->output_width) * (w)->stride_width - (w)->padding_left;          \
+        for (int32_t ky = 0; ky < (w)->kernel_height; ky++)                                              \
+            for (int32_t kx = 0; kx < (w)->kernel_width; kx++, column += channels) {                     \
+                int32_t iy = iy0 + ky * (w)->dilation_height, ix = ix0 + kx * (w)->dilation_width;
+
+#define END_FOR_EACH_COLUMN \
+    }                       \
+    }
+
+CLONES void imprint_im2col(const imprint_window *w, const float *x, size_t first_channel, size_t channels,
+                           size_t first_pixel, size_t pixels, float *columns) {
+    FOR_EACH_COLUMN(w)
+    const float *tap = tap_address(w, x, first_channel, iy, ix);
+    float *out = columns + column;
+    if (tap) for (size_t c = 0; c < channels; c++) out[c] = tap[c];
+    else for (size_t c = 0; c < channels; c++) out[c] = 0;
+    END_FOR_EACH_COLUMN
+}
+
+CLONES void imprint_col2im(const imprint_window *w, const float *dcolumns, size_t first_channel, size_t channels,
+                           size_t first_pixel, size_t pixels, float *dx) {
+    FOR_EACH_COLUMN(w)
+    float *tap = (float *)tap_address(w, dx, first_channel, iy, ix);
+    const float *in = dcolumns + column;
+    if (tap) for (size_t c = 0; c < channels; c++) tap[c] += in[c];
+    END_FOR_EACH_COLUMN
+}
+
+CLONES void imprint_max_pool_forward(const imprint_window *w, const float *x, float *y, uint8_t *choice) {
+    size_t channels = w->channels;
+    FOR_EACH_OUTPUT(w)
+    float *out = y + OUTPUT_OFFSET(w);
+    uint8_t *chosen = choice ? choice + OUTPUT_OFFSET(w) : 0;
+    int first = 1;
+    FOR_EACH_TAP {
+        const float *in = x + INPUT_OFFSET(w);
+        uint8_t tap = (uint8_t)TAP(w);
+        if (first) {
+            memcpy(out, in, channels * sizeof(float));
+            if (chosen) memset(chosen, tap, channels);
+        } else if (chosen) {
+            for (size_t c = 0; c < channels; c++) {
+                int larger = in[c] > out[c];
+                out[c] = larger ? in[c] : out[c];
+                chosen[c] = larger ? tap : chosen[c];
+            }
+        } else {
+            for (size_t c = 0; c < channels; c++) out[c] = in[c] > out[c] ? in[c] : out[c];
+        }
+        first = 0;
+    }
+    END_FOR_EACH_OUTPUT
+}
+
+CLONES void imprint_max_pool_backward(const imprint_window *w, const float *dy, const uint8_t *choice, float *dx) {
+    size_t channels = w->channels;
+    memset(dx, 0, input_count(w) * sizeof(float));
+    FOR_EACH_OUTPUT(w)
+    const float *out = dy + OUTPUT_OFFSET(w);
+    const uint8_t *chosen = choice + OUTPUT_OFFSET(w);
+    FOR_EACH_TAP {
+        float *in = dx + INPUT_OFFSET(w);
+        uint8_t tap = (uint8_t)TAP(w);
+        for (size_t c = 0; c < channels; c++) in[c] += chosen[c] == tap ? out[c] : 0;
+    }
+    END_FOR_EACH_OUTPUT
+}
+
+// One over the number of pixels that an average was taken over.
+static inline float share(const imprint_window *w, int32_t rows, int32_t columns, int counts_padding) {
+    return 1.0f / (counts_padding ? w->kernel_height * w->kernel_width : rows * columns);
+}
+
+CLONES void imprint_average_pool_forward(const imprint_window *w, const float *x, float *y, int counts_padding) {
+    size_t channels = w->channels;
+    FOR_EACH_OUTPUT(w)
+    float *out = y + OUTPUT_OFFSET(w);
+    float factor = share(w, ky1 - ky0, kx1 - kx0, counts_padding);
+    memset(out, 0, channels * sizeof(float));
+    FOR_EACH_TAP {
+        const float *in = x + INPUT_OFFSET(w);
+        for (size_t c = 0; c < channels; c++) out[c] += in[c];
+    }
+    for (size_t c = 0; c < channels; c++) out[c] *= factor;
+    END_FOR_EACH_OUTPUT
+}
+
+CLONES void imprint_average_pool_backward(const imprint_window *w, const float *dy, float *dx, int counts_padding) {
+    size_t channels = w->channels;
+    memset(dx, 0, input_count(w) * sizeof(float));
+    FOR_EACH_OUTPUT(w)
+    const float *out = dy + OUTPUT_OFFSET(w);
+    float factor = share(w, ky1 - ky0, kx1 - kx0, counts_padding);
+    FOR_EACH_TAP {
+        float *in = dx + INPUT_OFFSET(w);
+        for (size_t c = 0; c < channels; c++) in[c] += factor * out[c];
+    }
+    END_FOR_EACH_OUTPUT
+}

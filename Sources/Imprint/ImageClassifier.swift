@@ -1,0 +1,99 @@
+public import Foundation
+internal import ImprintCore
+public import ImprintFormats
+public import ImprintImages
+internal import ImprintNetwork
+internal import Synchronization
+
+/// A trained model, ready to say what is in an image.
+///
+/// ```swift
+/// let classifier = try ImageClassifier(contentsOf: URL(filePath: "logo.imprint"))
+/// let best = try classifier.classify(URL(filePath: "photo.jpg"))[0]
+/// print(best.label, best.confidence)
+/// ```
+///
+/// It may be used from any number of threads at once. Photos are prepared exactly as in training: the rules are part of
+/// the weights file.
+public final class ImageClassifier: Sendable {
+    /// The model.
+    public let weights: WeightsFile
+    private let workers: Workers
+    /// Plans that no thread is using at the moment.
+    private let idle = Mutex<[IdlePlan]>([])
+
+    private struct IdlePlan: @unchecked Sendable {
+        let plan: Plan
+    }
+
+    /// Makes a classifier of a model.
+    /// - Parameters:
+    ///   - weights: The model.
+    ///   - threads: How many threads one classification may use.
+    /// - Throws: `NetworkError` where the network is not a classifier.
+    public init(_ weights: WeightsFile, threads: Int = 1) throws {
+        self.weights = weights
+        workers = Workers(threads)
+        try give(back: makePlan())
+    }
+
+    /// Reads a weights file and makes a classifier of it.
+    /// - Throws: What reading a weights file throws; see `WeightsFile`.
+    public convenience init(contentsOf url: URL, threads: Int = 1) throws {
+        try self.init(WeightsFile(contentsOf: url), threads: threads)
+    }
+
+    /// Trains a classifier from a folder of images, one sub-folder per label; see `Trainer` for progress and more.
+    public static func train(
+        on folder: URL, configuration: TrainingConfiguration = TrainingConfiguration()
+    ) throws -> ImageClassifier {
+        try ImageClassifier(Trainer(folder: ImageFolder(at: folder), configuration: configuration).train())
+    }
+
+    /// The labels, in the order of the network's outputs.
+    public var labels: [String] { weights.labels }
+
+    /// What is in the image in a file, best first; one observation per label.
+    /// - Throws: `ImageError` where the file cannot be read as an image.
+    public func classify(_ url: URL, cropAndScale: CropAndScale? = nil) throws(ImageError) -> [Observation] {
+        var preprocessing = weights.preprocessing
+        if let cropAndScale { preprocessing.cropAndScale = cropAndScale }
+        return classify(prepared: try preprocessing.prepare(url))
+    }
+
+    /// What is in an image in memory (upright, sRGB), best first; one observation per label.
+    public func classify(_ image: Image, cropAndScale: CropAndScale? = nil) -> [Observation] {
+        var preprocessing = weights.preprocessing
+        if let cropAndScale { preprocessing.cropAndScale = cropAndScale }
+        return classify(prepared: preprocessing.prepare(image))
+    }
+
+    private func classify(prepared image: Image) -> [Observation] {
+        let confidences = withPlan { plan in
+            weights.preprocessing.normalize(image, into: plan.input)
+            plan.forward(count: 1)
+            return Array(plan.output)
+        }
+        return zip(labels, confidences).map { Observation(label: $0, confidence: $1) }
+            .enumerated().sorted { ($1.element.confidence, $0.offset) < ($0.element.confidence, $1.offset) }
+            .map(\.element)
+    }
+
+    private func withPlan<Result>(_ body: (Plan) -> Result) -> Result {
+        let plan = idle.withLock { $0.popLast() }?.plan
+        // The network compiled once in `init`, so it compiles again.
+        guard let plan = plan ?? (try? makePlan()) else { preconditionFailure("the plan no longer compiles") }
+        defer { give(back: plan) }
+        return body(plan)
+    }
+
+    private func makePlan() throws(NetworkError) -> Plan {
+        try Plan(
+            weights.network, parameters: weights.parameters, options: Plan.Options(batchSize: 1, workers: workers))
+    }
+
+    private func give(back plan: Plan) {
+        let plan = IdlePlan(plan: plan)
+        idle.withLock { $0.append(plan) }
+    }
+}

@@ -1,0 +1,31 @@
+/// What can go wrong in training, evaluating or classifying, beyond what files and images say themselves.
+public enum ImprintError: Error, Equatable, CustomStringConvertible {
+    /// A setting is outside its range.
+    case invalidSetting(name: String, found: String, expected: String)
+    /// The folder to evaluate on has labels that the model does not know, or the other way round.
+    case labelMismatch(folder: String, unknown: [String], labels: [String])
+    /// The loss is no longer a number.
+    case diverged(epoch: Int, learningRate: Float)
+    /// There is nothing to replace in a base: it has no dense layer at its end.
+    case noHead(network: String)
+    /// Training was stopped before the first epoch was done.
+    case stoppedTooEarly
+
+    /// A sentence that says what was found, what was expected and how to mend it.
+    public var description: String {
+        switch self {
+        case .invalidSetting(let name, let found, let expected):
+            "\(name) is \(found), expected \(expected)"
+        case .labelMismatch(let folder, let unknown, let labels):
+            "\(folder) has the folders \(unknown.joined(separator: ", ")), which the model does not know; "
+                + "it knows \(labels.joined(separator: ", ")). Rename the folders or use the model that was trained for them"
+        case .diverged(let epoch, let learningRate):
+            "the loss is no longer a number in epoch \(epoch), at a learning rate of \(learningRate); "
+                + "train again with a lower one, for example \(learningRate / 4)"
+        case .noHead(let network):
+            "the network \"\(network)\" of the base does not end in a dense layer, so there is no head to train anew"
+        case .stoppedTooEarly:
+            "training was stopped before its first epoch was done; nothing was written"
+        }
+    }
+}

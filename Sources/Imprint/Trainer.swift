@@ -1,0 +1,115 @@
+internal import Foundation
+internal import ImprintCore
+public import ImprintFormats
+public import ImprintImages
+internal import ImprintNetwork
+
+/// Trains a classifier from a folder of images, one sub-folder per label.
+///
+/// ```swift
+/// var configuration = TrainingConfiguration()
+/// configuration.augmentation = try Augmentation(named: "flip,rotate,blur")
+/// let trainer = Trainer(folder: try ImageFolder(at: photos), configuration: configuration)
+/// let weights = try trainer.train()
+/// try weights.write(to: URL(filePath: "logo.imprint"))
+/// ```
+///
+/// The same folder, configuration and seed give the same bits, whatever the number of threads.
+public struct Trainer: Sendable {
+    private let folder: ImageFolder
+    private let configuration: TrainingConfiguration
+
+    /// Makes a trainer for the images in `folder`.
+    public init(folder: ImageFolder, configuration: TrainingConfiguration = TrainingConfiguration()) {
+        self.folder = folder
+        self.configuration = configuration
+    }
+
+    /// Trains, and returns the model; on the caller's thread, for as long as it takes.
+    /// - Parameters:
+    ///   - onEvent: Told what happens, as it happens.
+    ///   - shouldStop: Asked after every step; where it says yes, training ends there and the model is what was learned
+    ///     so far.
+    /// - Throws: `ImprintError` for settings out of range or a loss that is no longer a number, `ImageError` where too few
+    ///   images can be read, `NetworkError` where network and images do not fit together.
+    public func train(
+        onEvent: (TrainingEvent) -> Void = { _ in }, shouldStop: () -> Bool = { false }
+    ) throws -> WeightsFile {
+        try configuration.check()
+        let start = try configuration.startingPoint(labels: folder.labels)
+        let (training, validation) = try loaders(start.preprocessing)
+        let session = try TrainingSession(start, configuration: configuration, imagesPerEpoch: training.count)
+        onEvent(
+            .started(
+                TrainingStart(
+                    labels: folder.labels, trainingImages: training.count, validationImages: validation?.count ?? 0,
+                    skipped: training.skipped + (validation?.skipped ?? []), network: start.network.name,
+                    parameterCount: start.parameters.layout.trainableParameterCount)))
+
+        var history: [EpochMetrics] = []
+        let clock = ContinuousClock()
+        for epoch in 0..<configuration.epochs {
+            let epochStart = clock.now
+            let trained = try session.trainEpoch(epoch, over: training, shouldStop: shouldStop) { onEvent(.step($0)) }
+            if trained.stopped && trained.isIncomplete { break }
+            let measured = try validation.map { try session.measure(over: $0) }
+            let metrics = EpochMetrics(
+                epoch: epoch + 1, loss: trained.loss, accuracy: trained.accuracy, validationLoss: measured?.loss,
+                validationAccuracy: measured?.accuracy, learningRate: trained.learningRate)
+            history.append(metrics)
+            onEvent(.epoch(metrics, seconds: (clock.now - epochStart).seconds))
+            if trained.stopped { break }
+        }
+        guard !history.isEmpty else { throw ImprintError.stoppedTooEarly }
+        let record = TrainingRecord(
+            seed: configuration.seed, epochs: configuration.epochs, batchSize: configuration.batchSize,
+            optimizer: session.optimizer.options, schedule: session.schedule,
+            labelSmoothing: configuration.labelSmoothing, augmentations: configuration.augmentation.words,
+            dataDigest: folder.digest, trainingImages: countByLabel(training),
+            validationImages: validation.map(countByLabel) ?? [:], history: history)
+        return WeightsFile(
+            network: start.network, parameters: start.parameters, labels: folder.labels,
+            preprocessing: start.preprocessing, training: record, base: start.base,
+            precision: configuration.precision)
+    }
+
+    private func loaders(_ preprocessing: Preprocessing) throws -> (training: BatchLoader, validation: BatchLoader?) {
+        let (training, validation) = try items()
+        func loader(_ items: [ImageFolder.Item], training: Bool) throws -> BatchLoader {
+            try BatchLoader(
+                items: items, labels: folder.labels, preprocessing: preprocessing,
+                augmentation: training ? configuration.augmentation : nil, batchSize: configuration.batchSize,
+                shuffles: training, seed: configuration.seed, workers: Workers(configuration.threads))
+        }
+        return try (
+            loader(training, training: true), validation.isEmpty ? nil : loader(validation, training: false)
+        )
+    }
+
+    private func items() throws -> (training: [ImageFolder.Item], validation: [ImageFolder.Item]) {
+        switch configuration.validation {
+        case .split(let rule):
+            return folder.split(rule, seed: configuration.seed)
+        case .folder(let url):
+            let validation = try ImageFolder(at: url, minimumClasses: 1)
+            let unknown = validation.labels.filter { !folder.labels.contains($0) }
+            guard unknown.isEmpty else {
+                throw ImprintError.labelMismatch(
+                    folder: url.path(percentEncoded: false), unknown: unknown, labels: folder.labels)
+            }
+            let places = validation.labels.map { label in folder.labels.firstIndex(of: label) ?? 0 }
+            return (folder.items, validation.items.map { ImageFolder.Item(url: $0.url, label: places[$0.label]) })
+        }
+    }
+
+    private func countByLabel(_ loader: BatchLoader) -> [String: Int] {
+        var counts: [String: Int] = [:]
+        for item in loader.items { counts[folder.labels[item.label], default: 0] += 1 }
+        return counts
+    }
+}
+
+extension Duration {
+    /// The duration in seconds.
+    public var seconds: Double { Double(components.seconds) + Double(components.attoseconds) * 1e-18 }
+}

@@ -1,0 +1,95 @@
+public import Foundation
+public import ImprintFormats
+public import ImprintImages
+internal import ImprintNetwork
+
+/// How to train a classifier; every value has a default that suits a few hundred to a few thousand photos.
+public struct TrainingConfiguration: Sendable {
+    /// The network that training starts from.
+    public enum Start: Sendable {
+        /// A ready-made network with fresh parameters; see `Network.readyMadeNames`.
+        case network(String, width: Double = 1)
+        /// A trained model: its layers and parameters, with a new head where the labels differ.
+        case base(WeightsFile, trains: Trains = .head)
+    }
+
+    /// What of a base is trained.
+    public enum Trains: String, Sendable, CaseIterable {
+        /// The last dense layer alone; all others stay as they are, statistics of norms included.
+        case head
+        /// Every layer.
+        case all
+    }
+
+    /// Where the images to measure progress on come from.
+    public enum Validation: Sendable {
+        /// Kept back from the training images.
+        case split(ValidationRule)
+        /// A folder of their own, with the same sub-folders.
+        case folder(URL)
+    }
+
+    /// The network that training starts from.
+    public var start: Start
+    /// Where the images to measure progress on come from.
+    public var validation: Validation
+    /// How often training goes through all images.
+    public var epochs: Int
+    /// How many images make one step.
+    public var batchSize: Int
+    /// The highest learning rate; it rises during the first epoch and falls along a cosine to 1 %.
+    public var learningRate: Float
+    /// The momentum of SGD (Nesterov's).
+    public var momentum: Float
+    /// The pull of weights towards 0.
+    public var weightDecay: Float
+    /// How much of each target is spread over all labels, 0 ≤ x < 1.
+    public var labelSmoothing: Float
+    /// The height and width of the network's input; the usual size where `nil`, and a base brings its own.
+    public var inputSize: Int?
+    /// How a photo is fitted into the network's input.
+    public var cropAndScale: CropAndScale
+    /// How training images are varied.
+    public var augmentation: Augmentation
+    /// What everything random follows from.
+    public var seed: UInt64
+    /// The number of threads; the result does not depend on it.
+    public var threads: Int
+    /// How tensors are stored.
+    public var precision: Safetensors.Precision
+
+    /// Makes a configuration; change what should differ.
+    public init() {
+        start = .network("logonet")
+        validation = .split(.automatic)
+        epochs = 20
+        batchSize = 32
+        learningRate = 0.02
+        momentum = 0.9
+        weightDecay = 1e-4
+        labelSmoothing = 0
+        inputSize = nil
+        cropAndScale = .centerCrop
+        augmentation = .none
+        seed = 0
+        threads = ProcessInfo.processInfo.activeProcessorCount
+        precision = .float32
+    }
+}
+
+extension TrainingConfiguration {
+    /// Checks that every number lies in its range.
+    func check() throws(ImprintError) {
+        func require(_ name: String, _ value: some Any, _ isValid: Bool, _ expected: String) throws(ImprintError) {
+            guard isValid else { throw .invalidSetting(name: name, found: "\(value)", expected: expected) }
+        }
+        try require("epochs", epochs, epochs >= 1, "at least 1")
+        try require("batchSize", batchSize, batchSize >= 1, "at least 1")
+        try require("learningRate", learningRate, learningRate >= 0 && learningRate.isFinite, "at least 0")
+        try require("momentum", momentum, (0..<1).contains(momentum), "at least 0 and less than 1")
+        try require("weightDecay", weightDecay, weightDecay >= 0 && weightDecay.isFinite, "at least 0")
+        try require("labelSmoothing", labelSmoothing, (0..<1).contains(labelSmoothing), "at least 0 and less than 1")
+        try require("threads", threads, threads >= 1, "at least 1")
+        try require("inputSize", inputSize ?? 1, (1...8192).contains(inputSize ?? 1), "1 to 8192")
+    }
+}

@@ -1,0 +1,42 @@
+public import ImprintFormats
+public import ImprintImages
+
+/// What happens during training, in the order in which it happens.
+public enum TrainingEvent: Sendable {
+    /// The images are read and the plan is compiled.
+    case started(TrainingStart)
+    /// A step is done.
+    case step(TrainingStep)
+    /// An epoch is done and has been measured; it took so many seconds.
+    case epoch(EpochMetrics, seconds: Double)
+}
+
+/// What training begins with.
+public struct TrainingStart: Sendable {
+    /// The labels, in the order of the network's outputs.
+    public let labels: [String]
+    /// The number of images to train on.
+    public let trainingImages: Int
+    /// The number of images to measure progress on.
+    public let validationImages: Int
+    /// The images that could not be read, each with its reason.
+    public let skipped: [SkippedImage]
+    /// The name of the network.
+    public let network: String
+    /// How many numbers are trained.
+    public let parameterCount: Int
+}
+
+/// One step of training.
+public struct TrainingStep: Sendable {
+    /// The epoch, from 1.
+    public let epoch: Int
+    /// How many images of this epoch have been seen.
+    public let imagesSeen: Int
+    /// How many images an epoch has.
+    public let imagesPerEpoch: Int
+    /// The mean loss of this epoch so far.
+    public let loss: Float
+    /// The share of this epoch's images so far that were classified rightly, as they were seen.
+    public let accuracy: Float
+}

@@ -1,0 +1,134 @@
+internal import ImprintCore
+internal import ImprintImages
+internal import ImprintNetwork
+
+/// The state that goes from epoch to epoch: plans, optimiser and the place in the schedule.
+struct TrainingSession {
+    /// What an epoch of training came to.
+    struct Trained {
+        let loss: Float
+        let accuracy: Float
+        let learningRate: Float
+        /// Whether training is to end here, and whether some images of the epoch have not been seen.
+        let stopped: Bool
+        let isIncomplete: Bool
+    }
+
+    /// What measuring came to.
+    struct Measured {
+        let loss: Float
+        let accuracy: Float
+    }
+
+    private let configuration: TrainingConfiguration
+    private let plan: Plan
+    private let predictionPlan: Plan
+    private let loss: SoftmaxCrossEntropy
+    let optimizer: SGD
+    let schedule: Schedule
+    private let stepsPerEpoch: Int
+
+    init(
+        _ start: TrainingConfiguration.StartingPoint, configuration: TrainingConfiguration, imagesPerEpoch: Int
+    ) throws {
+        self.configuration = configuration
+        let logits = try start.network.logits()
+        let parameters = start.parameters
+        let workers = Workers(configuration.threads)
+        let batchSize = min(configuration.batchSize, imagesPerEpoch)
+        plan = try Plan(
+            logits, parameters: parameters,
+            options: Plan.Options(
+                batchSize: batchSize, mode: .training, workers: workers, frozen: start.frozen, seed: configuration.seed)
+        )
+        predictionPlan = try Plan(
+            logits, parameters: parameters, options: Plan.Options(batchSize: configuration.batchSize, workers: workers))
+        optimizer = SGD(
+            SGD.Options(
+                learningRate: configuration.learningRate, momentum: configuration.momentum, nesterov: true,
+                weightDecay: configuration.weightDecay),
+            for: parameters.layout)
+        loss = SoftmaxCrossEntropy(labelSmoothing: configuration.labelSmoothing)
+        stepsPerEpoch = (imagesPerEpoch + configuration.batchSize - 1) / configuration.batchSize
+        schedule = Schedule(.cosine(final: 0.01), warmUpSteps: configuration.epochs > 1 ? stepsPerEpoch : 0)
+    }
+
+    /// Trains on every image once.
+    func trainEpoch(
+        _ epoch: Int, over loader: BatchLoader, shouldStop: () -> Bool, onStep: (TrainingStep) -> Void
+    ) throws -> Trained {
+        var sum = Sum()
+        var factor: Float = 0
+        var stopped = false
+        var step = epoch * stepsPerEpoch
+        try loader.forEachBatch(epoch: epoch) { batch in
+            factor = schedule.factor(at: step, of: configuration.epochs * stepsPerEpoch)
+            plan.input.copy(batch.values)
+            plan.forward(count: batch.count)
+            let result = loss(
+                logits: plan.output.first(batch.count * plan.network.output.channels), labels: batch.labels,
+                gradient: plan.outputGradient.first(batch.count * plan.network.output.channels))
+            guard result.loss.isFinite else {
+                throw ImprintError.diverged(epoch: epoch + 1, learningRate: configuration.learningRate)
+            }
+            plan.backward(count: batch.count)
+            optimizer.step(plan, factor: factor)
+            sum.add(result, count: batch.count)
+            step += 1
+            onStep(
+                TrainingStep(
+                    epoch: epoch + 1, imagesSeen: sum.count, imagesPerEpoch: loader.count, loss: sum.meanLoss,
+                    accuracy: sum.accuracy))
+            stopped = shouldStop()
+            return !stopped
+        }
+        return Trained(
+            loss: sum.meanLoss, accuracy: sum.accuracy, learningRate: configuration.learningRate * factor,
+            stopped: stopped, isIncomplete: sum.count < loader.count)
+    }
+
+    /// Measures loss and accuracy as the finished classifier would have them.
+    func measure(over loader: BatchLoader) throws -> Measured {
+        var sum = Sum()
+        try loader.forEachBatch(epoch: 0) { batch in
+            predictionPlan.input.copy(batch.values)
+            predictionPlan.forward(count: batch.count)
+            let result = loss(
+                logits: predictionPlan.output.first(batch.count * predictionPlan.network.output.channels),
+                labels: batch.labels)
+            sum.add(result, count: batch.count)
+            return true
+        }
+        return Measured(loss: sum.meanLoss, accuracy: sum.accuracy)
+    }
+}
+
+/// Losses and right answers, added up over batches of different sizes.
+private struct Sum {
+    var loss: Double = 0
+    var correct = 0
+    var count = 0
+
+    mutating func add(_ result: SoftmaxCrossEntropy.Result, count: Int) {
+        loss += Double(result.loss) * Double(count)
+        correct += result.correct
+        self.count += count
+    }
+
+    var meanLoss: Float { count > 0 ? Float(loss / Double(count)) : 0 }
+    var accuracy: Float { count > 0 ? Float(correct) / Float(count) : 0 }
+}
+
+extension UnsafeMutableBufferPointer {
+    /// The first `count` elements.
+    func first(_ count: Int) -> Self { Self(rebasing: self[..<count]) }
+}
+
+extension UnsafeMutableBufferPointer<Float> {
+    /// Takes over the numbers of `source`, which is no longer than this buffer.
+    func copy(_ source: UnsafeBufferPointer<Float>) {
+        guard let base = baseAddress, let from = source.baseAddress else { return }
+        precondition(source.count <= count, "\(source.count) numbers do not fit into \(count)")
+        base.update(from: from, count: source.count)
+    }
+}

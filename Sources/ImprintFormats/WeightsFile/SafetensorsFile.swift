@@ -1,0 +1,136 @@
+public import Foundation
+
+extension Safetensors {
+    /// A safetensors file opened for reading.
+    ///
+    /// Opening reads and checks the header alone; the tensors are read from the disk when they are asked for, so a
+    /// file takes no more memory than its header and the tensors in use, and a file that shrinks meanwhile gives an
+    /// error where a memory-mapped one would end the process.
+    public final class File: Sendable {
+        /// The file's path, for messages.
+        public let path: String
+        /// What the file says of itself.
+        public let header: Header
+        private let descriptor: Int32
+        private let dataStart: Int
+
+        /// Opens the file at `url`.
+        ///
+        /// Throws `FileError` where it cannot be read, `SafetensorsError` where it breaks a rule of the format.
+        public convenience init(contentsOf url: URL) throws {
+            let path = url.path
+            // Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
+            let descriptor = retryingInterrupts { open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
+            guard descriptor >= 0 else { throw FileError.cannotRead(path, errno: errno) }
+            do {
+                let fileLength = try regularFileLength(descriptor, path)
+                let (header, dataStart) = try readHeader(descriptor, path, fileLength: fileLength)
+                self.init(path: path, header: header, descriptor: descriptor, dataStart: dataStart)
+            } catch {
+                close(descriptor)
+                throw error
+            }
+        }
+
+        private init(path: String, header: Header, descriptor: Int32, dataStart: Int) {
+            self.path = path
+            self.header = header
+            self.descriptor = descriptor
+            self.dataStart = dataStart
+        }
+
+        deinit { close(descriptor) }
+
+        /// The elements of `tensor`, which must be one of this file's, as float32.
+        ///
+        /// Throws `SafetensorsError` where they are not float32 or float16, `FileError` where they cannot be read.
+        public func values(of tensor: TensorDescription) throws -> [Float] {
+            try [Float](unsafeUninitializedCapacity: tensor.count) { buffer, initialized in
+                try read(tensor, into: UnsafeMutableBufferPointer(rebasing: buffer[..<tensor.count]))
+                initialized = tensor.count
+            }
+        }
+
+        /// Reads the elements of `tensor` into `values`, which has room for exactly as many.
+        func read(_ tensor: TensorDescription, into values: UnsafeMutableBufferPointer<Float>) throws {
+            precondition(values.count == tensor.count, "\(tensor.name) has \(tensor.count) values, not \(values.count)")
+            let start = dataStart + tensor.byteRange.lowerBound
+            switch tensor.elementType {
+            case .float32:
+                try readFully(descriptor, into: UnsafeMutableRawBufferPointer(values), at: start, path)
+            case .float16:
+                var halves = [UInt16](repeating: 0, count: tensor.count)
+                try halves.withUnsafeMutableBytes { try readFully(descriptor, into: $0, at: start, path) }
+                for (place, half) in zip(values.indices, halves) { values[place] = Half.float(half) }
+            default:
+                throw SafetensorsError(
+                    path: path, problem: .notFloatingPoint(tensor: tensor.name, found: tensor.elementType))
+            }
+        }
+
+        /// The SHA-256 digest of the data, which is everything behind the header, in hexadecimal.
+        ///
+        /// Throws `FileError` where it cannot be read.
+        public func dataDigest() throws -> String {
+            var hash = SHA256()
+            let length = header.tensors.last?.byteRange.upperBound ?? 0
+            var piece = [UInt8](repeating: 0, count: min(length, 1 << 20))
+            for start in stride(from: 0, to: length, by: 1 << 20) {
+                let count = min(1 << 20, length - start)
+                try piece.withUnsafeMutableBytes { bytes in
+                    let bytes = UnsafeMutableRawBufferPointer(rebasing: bytes[..<count])
+                    try readFully(descriptor, into: bytes, at: dataStart + start, path)
+                }
+                hash.update(piece.span.bytes.extracting(first: count))
+            }
+            return hash.hexadecimal
+        }
+    }
+}
+
+/// The length of the open file, which must be neither a folder nor a device nor a pipe.
+private func regularFileLength(_ descriptor: Int32, _ path: String) throws(FileError) -> Int {
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw .cannotRead(path, errno: errno) }
+    guard status.st_mode & S_IFMT == S_IFREG else {
+        throw .cannotRead(path: path, reason: "it is a folder, device or pipe, not a file")
+    }
+    return Int(status.st_size)
+}
+
+/// Reads and checks the header; also says where the data starts.
+private func readHeader(_ descriptor: Int32, _ path: String, fileLength: Int) throws -> (Safetensors.Header, Int) {
+    do {
+        guard fileLength >= 8 else { throw SafetensorsError.Problem.noHeaderLength(fileLength: fileLength) }
+        var word: UInt64 = 0
+        try withUnsafeMutableBytes(of: &word) { try readFully(descriptor, into: $0, at: 0, path) }
+        let announced = UInt64(littleEndian: word)
+        guard announced <= UInt64(Safetensors.greatestHeaderLength) else {
+            throw SafetensorsError.Problem.headerTooLong(announced)
+        }
+        let headerLength = Int(announced)
+        guard headerLength <= fileLength - 8 else {
+            throw SafetensorsError.Problem.headerBeyondEnd(headerLength: headerLength, fileLength: fileLength)
+        }
+        var bytes = [UInt8](repeating: 0, count: headerLength)
+        try bytes.withUnsafeMutableBytes { try readFully(descriptor, into: $0, at: 8, path) }
+        let dataStart = 8 + headerLength
+        return (try Safetensors.Header(bytes, dataLength: fileLength - dataStart), dataStart)
+    } catch let problem as SafetensorsError.Problem {
+        throw SafetensorsError(path: path, problem: problem)
+    }
+}
+
+/// Fills `bytes` with what stands at `offset` of the open file.
+private func readFully(
+    _ descriptor: Int32, into bytes: UnsafeMutableRawBufferPointer, at offset: Int, _ path: String
+) throws(FileError) {
+    var done = 0
+    while done < bytes.count {
+        let rest = UnsafeMutableRawBufferPointer(rebasing: bytes[done...])
+        let count = retryingInterrupts { pread(descriptor, rest.baseAddress, rest.count, off_t(offset + done)) }
+        if count < 0 { throw .cannotRead(path, errno: errno) }
+        if count == 0 { throw .cannotRead(path: path, reason: "it shrank while it was being read") }
+        done += count
+    }
+}

@@ -1,0 +1,126 @@
+extension Safetensors {
+    /// The header of a safetensors file: its metadata and its tensors' descriptions.
+    public struct Header: Sendable, Equatable {
+        /// The texts that the file carries beside its tensors (`__metadata__`).
+        public let metadata: [String: String]
+        /// The tensors, in the order of their bytes.
+        public let tensors: [TensorDescription]
+    }
+}
+
+private let metadataKey = "__metadata__"
+
+// MARK: Reading
+
+extension Safetensors.Header {
+    typealias Problem = SafetensorsError.Problem
+
+    /// Reads the JSON in `bytes`, in front of `dataLength` bytes of tensors, and checks every rule of the format.
+    init(_ bytes: [UInt8], dataLength: Int) throws(Problem) {
+        var metadata: [String: String] = [:]
+        var tensors: [Safetensors.TensorDescription] = []
+        var scanner = HeaderScanner(bytes)
+        try scanner.object { (scanner, key) throws(Problem) in
+            if key == metadataKey {
+                try scanner.object { (scanner, key) throws(Problem) in metadata[key] = try scanner.string() }
+            } else {
+                tensors.append(try Self.tensor(named: key, from: &scanner))
+            }
+        }
+        try scanner.end()
+        tensors.sort {
+            ($0.byteRange.lowerBound, $0.byteRange.upperBound) < ($1.byteRange.lowerBound, $1.byteRange.upperBound)
+        }
+        var end = 0
+        for tensor in tensors {
+            guard tensor.byteRange.lowerBound == end else {
+                throw .misplaced(tensor: tensor.name, begin: tensor.byteRange.lowerBound, expected: end)
+            }
+            end = tensor.byteRange.upperBound
+        }
+        guard end == dataLength else { throw .wrongDataLength(found: dataLength, expected: end) }
+        self.init(metadata: metadata, tensors: tensors)
+    }
+
+    private static func tensor(
+        named name: String, from scanner: inout HeaderScanner
+    ) throws(Problem) -> Safetensors.TensorDescription {
+        var elementName: String?
+        var shape: [Int]?
+        var offsets: [Int]?
+        try scanner.object { (scanner, key) throws(Problem) in
+            switch key {
+            case "dtype": elementName = try scanner.string()
+            case "shape": shape = try scanner.counts()
+            case "data_offsets": offsets = try scanner.counts()
+            default: throw scanner.malformed("dtype, shape or data_offsets, not \(key.debugDescription),")
+            }
+        }
+        guard let elementName else { throw .missingField(tensor: name, field: "dtype") }
+        guard let shape else { throw .missingField(tensor: name, field: "shape") }
+        guard let offsets else { throw .missingField(tensor: name, field: "data_offsets") }
+        guard let elementType = Safetensors.ElementType(rawValue: elementName) else {
+            throw .unknownElementType(tensor: name, found: elementName)
+        }
+        guard offsets.count == 2, offsets[0] <= offsets[1] else {
+            throw scanner.malformed("data_offsets [begin, end] with begin ≤ end, not \(offsets),")
+        }
+        var byteCount = elementType.byteCount
+        for size in shape {
+            let (product, overflow) = byteCount.multipliedReportingOverflow(by: size)
+            if overflow { throw .shapeOverflows(tensor: name, shape: shape) }
+            byteCount = product
+        }
+        let byteRange = offsets[0]..<offsets[1]
+        guard byteRange.count == byteCount else {
+            throw .wrongByteCount(tensor: name, found: byteRange.count, expected: byteCount)
+        }
+        return Safetensors.TensorDescription(
+            name: name, elementType: elementType, shape: shape, byteRange: byteRange)
+    }
+}
+
+// MARK: Writing
+
+extension Safetensors.Header {
+    /// The JSON of this header, padded with spaces to a multiple of 8 bytes; equal headers give equal bytes.
+    var encoded: [UInt8] {
+        var members: [String] = []
+        if !metadata.isEmpty {
+            let texts = metadata.sorted { precedes($0.key, $1.key) }.map { "\(quoted($0.key)):\(quoted($0.value))" }
+            members.append("\(quoted(metadataKey)):{\(texts.joined(separator: ","))}")
+        }
+        for tensor in tensors {
+            let shape = tensor.shape.map(String.init).joined(separator: ",")
+            members.append(
+                "\(quoted(tensor.name)):{\"dtype\":\"\(tensor.elementType.rawValue)\",\"shape\":[\(shape)],"
+                    + "\"data_offsets\":[\(tensor.byteRange.lowerBound),\(tensor.byteRange.upperBound)]}")
+        }
+        var bytes = Array("{\(members.joined(separator: ","))}".utf8)
+        bytes += [UInt8](repeating: 0x20, count: -bytes.count & 7)
+        return bytes
+    }
+}
+
+/// Whether `first` comes before `second` in the order of their UTF-8 bytes, which no Unicode version changes.
+func precedes(_ first: String, _ second: String) -> Bool {
+    first.utf8.lexicographicallyPrecedes(second.utf8)
+}
+
+private func quoted(_ text: String) -> String {
+    var result = "\""
+    for scalar in text.unicodeScalars {
+        switch scalar {
+        case "\"": result += "\\\""
+        case "\\": result += "\\\\"
+        case "\n": result += "\\n"
+        case "\r": result += "\\r"
+        case "\t": result += "\\t"
+        case "\u{0}"..<" ":
+            let digits = String(scalar.value, radix: 16)
+            result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+        default: result.unicodeScalars.append(scalar)
+        }
+    }
+    return result + "\""
+}

@@ -1,0 +1,58 @@
+public import Foundation
+
+extension Safetensors {
+    /// Writes `tensors` and `metadata` to the file at `url`, which is replaced as `AtomicFile` does it.
+    ///
+    /// The tensors are sorted by name and the metadata by key, so equal content gives equal bytes.
+    ///
+    /// - Parameters:
+    ///   - tensors: no two of the same name, none named `__metadata__`.
+    ///   - precision: how the numbers are stored; float16 rounds to nearest, ties to even.
+    ///   - url: the file.
+    ///   - metadata: gives the texts to store, from the SHA-256 digest of the data in hexadecimal.
+    ///
+    /// - Returns: the digest.
+    ///
+    /// Throws `SafetensorsError` where a finite number is beyond float16, `FileError` where the file cannot be written.
+    @discardableResult
+    public static func write(
+        _ tensors: [Tensor], as precision: Precision = .float32, to url: URL,
+        metadata: (_ dataDigest: String) -> [String: String]
+    ) throws -> String {
+        let tensors = tensors.sorted { precedes($0.name, $1.name) }
+        for (first, second) in zip(tensors, tensors.dropFirst()) {
+            precondition(first.name != second.name, "two tensors are named \(first.name)")
+        }
+        var data: [UInt8] = []
+        data.reserveCapacity(tensors.reduce(0) { $0 + $1.values.count } * precision.elementType.byteCount)
+        var descriptions: [TensorDescription] = []
+        for tensor in tensors {
+            precondition(tensor.name != "__metadata__", "a tensor cannot be named __metadata__")
+            let start = data.count
+            switch precision {
+            case .float32: tensor.values.withUnsafeBytes { data += $0 }
+            case .float16:
+                for value in tensor.values {
+                    guard let half = Half.bits(value) else {
+                        throw SafetensorsError(
+                            path: url.path, problem: .exceedsFloat16(tensor: tensor.name, value: value))
+                    }
+                    data.append(UInt8(truncatingIfNeeded: half))
+                    data.append(UInt8(half >> 8))
+                }
+            }
+            descriptions.append(
+                TensorDescription(
+                    name: tensor.name, elementType: precision.elementType, shape: tensor.shape,
+                    byteRange: start..<data.count))
+        }
+        let digest = SHA256.hexadecimal(of: data)
+        let header = Header(metadata: metadata(digest), tensors: descriptions).encoded
+        let length = withUnsafeBytes(of: UInt64(header.count).littleEndian, Array.init)
+        try AtomicFile.write(to: url) { output in
+            try output.write(length + header)
+            try output.write(data)
+        }
+        return digest
+    }
+}

@@ -1,0 +1,104 @@
+public import ImprintNetwork
+
+/// How the numbers in a weights file came about: what is needed to repeat the training and to judge its result.
+///
+/// It holds no date and no path, so the same training gives the same file, byte for byte.
+public struct TrainingRecord: Codable, Hashable, Sendable {
+    /// One point of a precision–recall curve.
+    public struct PrecisionRecallPoint: Codable, Hashable, Sendable {
+        /// The least confidence that counts as a hit, 0…1.
+        public var threshold: Double
+        /// The share of right ones among the hits, 0…1.
+        public var precision: Double
+        /// The share of hits among the right ones, 0…1.
+        public var recall: Double
+
+        /// Makes a point.
+        public init(threshold: Double, precision: Double, recall: Double) {
+            self.threshold = threshold
+            self.precision = precision
+            self.recall = recall
+        }
+    }
+
+    /// What every random number of the run was drawn from.
+    public var seed: UInt64
+    /// How often the training images were to be gone through; `history` tells how often they were.
+    public var epochs: Int
+    /// The images of one step.
+    public var batchSize: Int
+    /// The numbers of the optimiser.
+    public var optimizer: SGD.Options
+    /// The course of the learning rate.
+    public var schedule: Schedule
+    /// How much of each target was spread over all labels.
+    public var labelSmoothing: Float
+    /// The augmentations, in words.
+    public var augmentations: [String]
+    /// The SHA-256 digest of the data set, in hexadecimal.
+    public var dataDigest: String?
+    /// The number of training images of each label.
+    public var trainingImages: [String: Int]
+    /// The number of validation images of each label.
+    public var validationImages: [String: Int]
+    /// What was measured after each epoch.
+    public var history: [EpochMetrics]
+    /// The precision–recall curve of each label, on the validation images.
+    public var precisionRecall: [String: [PrecisionRecallPoint]]
+
+    /// Makes a record.
+    public init(
+        seed: UInt64, epochs: Int, batchSize: Int, optimizer: SGD.Options, schedule: Schedule = Schedule(),
+        labelSmoothing: Float = 0,
+        augmentations: [String] = [], dataDigest: String? = nil, trainingImages: [String: Int] = [:],
+        validationImages: [String: Int] = [:], history: [EpochMetrics] = [],
+        precisionRecall: [String: [PrecisionRecallPoint]] = [:]
+    ) {
+        self.seed = seed
+        self.epochs = epochs
+        self.batchSize = batchSize
+        self.optimizer = optimizer
+        self.schedule = schedule
+        self.labelSmoothing = labelSmoothing
+        self.augmentations = augmentations
+        self.dataDigest = dataDigest
+        self.trainingImages = trainingImages
+        self.validationImages = validationImages
+        self.history = history
+        self.precisionRecall = precisionRecall
+    }
+}
+
+/// What one epoch came to.
+public struct EpochMetrics: Codable, Hashable, Sendable {
+    /// The epoch, from 1.
+    public var epoch: Int
+    /// The mean loss over the training images, as they were seen.
+    public var loss: Float
+    /// The share of the training images that were classified rightly, as they were seen.
+    public var accuracy: Float
+    /// The mean loss over the validation images; `nil` where there are none.
+    public var validationLoss: Float?
+    /// The share of the validation images that were classified rightly; `nil` where there are none.
+    public var validationAccuracy: Float?
+    /// The learning rate of the last step.
+    public var learningRate: Float
+
+    /// Makes the metrics of an epoch.
+    public init(
+        epoch: Int, loss: Float, accuracy: Float, validationLoss: Float? = nil, validationAccuracy: Float? = nil,
+        learningRate: Float
+    ) {
+        self.epoch = epoch
+        self.loss = loss
+        self.accuracy = accuracy
+        self.validationLoss = validationLoss
+        self.validationAccuracy = validationAccuracy
+        self.learningRate = learningRate
+    }
+}
+
+extension TrainingRecord {
+    /// The accuracy after the last epoch, on the validation images or, where there are none, on the training images.
+    public var accuracy: Float? { history.last.map { $0.validationAccuracy ?? $0.accuracy } }
+}

@@ -1,0 +1,188 @@
+public import Foundation
+public import ImprintImages
+public import ImprintNetwork
+
+/// Everything that a classifier needs, as one file: network, parameters, labels, preprocessing and provenance.
+///
+/// On disk it is a safetensors file (`*.imprint`); docs/weights-file.md specifies it.
+public struct WeightsFile: Sendable {
+    /// The format that this version writes, and the newest that it reads.
+    public static let formatVersion = 1
+
+    /// The layers.
+    public let network: Network
+    /// The numbers of the layers.
+    public let parameters: Parameters
+    /// The name of each of the network's outputs, in order.
+    public let labels: [String]
+    /// How an image becomes the network's input.
+    public let preprocessing: Preprocessing
+    /// How the parameters were trained; `nil` where that is not known.
+    public let training: TrainingRecord?
+    /// The digest of the weights file that these parameters were trained from; `nil` where they began at random.
+    public let base: String?
+    /// How the parameters are stored.
+    public let precision: Safetensors.Precision
+    /// The SHA-256 digest of the tensors in the file that this was read from; `nil` where it was not read from one.
+    public let digest: String?
+
+    /// Puts a classifier's parts together.
+    /// - Parameters:
+    ///   - parameters: laid out for `network`.
+    ///   - labels: one for each of the network's outputs, all different.
+    public init(
+        network: Network, parameters: Parameters, labels: [String], preprocessing: Preprocessing,
+        training: TrainingRecord? = nil, base: String? = nil, precision: Safetensors.Precision = .float32
+    ) {
+        precondition(
+            parameters.layout == ParameterLayout(network),
+            "the parameters belong to another network than \(network.name)"
+        )
+        self.network = network
+        self.parameters = parameters
+        self.labels = labels
+        self.preprocessing = preprocessing
+        self.training = training
+        self.base = base
+        self.precision = precision
+        digest = nil
+    }
+}
+
+/// The keys of a weights file's metadata.
+private enum Key {
+    static let format = "imprint.format"
+    static let network = "imprint.network"
+    static let labels = "imprint.labels"
+    static let preprocessing = "imprint.preprocessing"
+    static let training = "imprint.training"
+    static let digest = "imprint.digest"
+    static let base = "imprint.base"
+}
+
+// MARK: Writing
+
+extension WeightsFile {
+    /// Writes the file at `url`, which is replaced as `AtomicFile` does it.
+    ///
+    /// Equal content gives equal bytes.
+    /// - Returns: the digest of the tensors, to which a personalization is bound.
+    /// - Throws: `WeightsFileError` where labels and network do not match or a parameter is not finite,
+    ///   `SafetensorsError` where a parameter is beyond float16, `FileError` where the file cannot be written.
+    @discardableResult
+    public func write(to url: URL) throws -> String {
+        do {
+            try checkFit(network, labels, preprocessing)
+            var texts = [
+                Key.format: "\(Self.formatVersion)",
+                Key.network: try json(network),
+                Key.labels: try json(labels),
+                Key.preprocessing: try json(preprocessing),
+            ]
+            texts[Key.training] = try training.map(json)
+            texts[Key.base] = base
+            let tensors = try parameters.layout.entries.map { entry throws(WeightsFileError.Problem) in
+                try checkFinite(entry, of: parameters)
+                return Safetensors.Tensor(
+                    name: entry.name, shape: entry.parameter.shape,
+                    values: parameters.withValues(of: entry) { Array($0) })
+            }
+            return try Safetensors.write(tensors, as: precision, to: url) { digest in
+                texts.merging([Key.digest: digest]) { $1 }
+            }
+        } catch let problem as WeightsFileError.Problem {
+            throw WeightsFileError(path: url.path, problem: problem)
+        }
+    }
+}
+
+// MARK: Reading
+
+/// How the metadata of one format becomes that of the next, by the older one's number.
+///
+/// Format 1 is the first, so nothing leads to it.
+private let migrations: [Int: @Sendable ([String: String]) throws(WeightsFileError.Problem) -> [String: String]] = [:]
+
+extension WeightsFile {
+    /// Reads the file at `url` and checks all of it.
+    /// - Throws: `WeightsFileError` where it is not a whole weights file of a format known here, `SafetensorsError` where
+    ///   it is not a safetensors file, `FileError` where it cannot be read.
+    public init(contentsOf url: URL) throws {
+        let file = try Safetensors.File(contentsOf: url)
+        do {
+            try self.init(file)
+        } catch let problem as WeightsFileError.Problem {
+            throw WeightsFileError(path: file.path, problem: problem)
+        }
+    }
+
+    private init(_ file: Safetensors.File) throws {
+        let texts = try migrated(file.header.metadata)
+        network = try value(Key.network, in: texts)
+        labels = try value(Key.labels, in: texts)
+        preprocessing = try value(Key.preprocessing, in: texts)
+        training = texts[Key.training] == nil ? nil : try value(Key.training, in: texts) as TrainingRecord
+        base = texts[Key.base]
+        try checkFit(network, labels, preprocessing)
+
+        // The tensors' shapes agree with the length of the file, so after this comparison the parameters take no more
+        // memory than the file has bytes (twice as many from float16).
+        let layout = ParameterLayout(network)
+        let report = LoadingReport(layout, source: file.header.tensors.map { ($0.name, $0.shape) })
+        guard report.isComplete else { throw WeightsFileError.Problem.incomplete(report) }
+        let expected = try text(Key.digest, in: texts)
+        let found = try file.dataDigest()
+        guard found == expected else { throw WeightsFileError.Problem.damaged(found: found, expected: expected) }
+        digest = found
+        precision = file.header.tensors.contains { $0.elementType == .float16 } ? .float16 : .float32
+
+        parameters = Parameters(layout)
+        try parameters.load(from: file)
+        for entry in layout.entries { try checkFinite(entry, of: parameters) }
+    }
+}
+
+/// The metadata in the newest format.
+private func migrated(_ metadata: [String: String]) throws(WeightsFileError.Problem) -> [String: String] {
+    guard let format = metadata[Key.format] else { throw .foreign }
+    guard let version = Int(format), version > 0 else { throw .unknownFormat(found: format) }
+    guard version <= WeightsFile.formatVersion else { throw .newerFormat(found: version) }
+    var metadata = metadata
+    for older in version..<WeightsFile.formatVersion {
+        guard let migrate = migrations[older] else { throw .unknownFormat(found: format) }
+        metadata = try migrate(metadata)
+    }
+    return metadata
+}
+
+/// Checks that the labels name the network's outputs and that the preprocessing makes its input.
+private func checkFit(
+    _ network: Network, _ labels: [String], _ preprocessing: Preprocessing
+) throws(WeightsFileError.Problem) {
+    let outputs: Int
+    do {
+        outputs = try network.labelCount()
+    } catch {
+        throw .notAClassifier(error)
+    }
+    guard labels.count == outputs else { throw .labelCount(found: labels.count, outputs: outputs) }
+    var seen = Set<String>()
+    for label in labels {
+        guard seen.insert(label).inserted else { throw .duplicateLabel(label) }
+    }
+    if let problem = preprocessing.problem { throw .invalidMetadata(key: Key.preprocessing, reason: problem) }
+    let image = Shape(height: preprocessing.height, width: preprocessing.width, channels: preprocessing.channels)
+    guard image == network.input else { throw .inputShape(found: image, expected: network.input) }
+}
+
+private func checkFinite(
+    _ entry: ParameterLayout.Entry, of parameters: Parameters
+) throws(WeightsFileError.Problem) {
+    let isFinite = parameters.withValues(of: entry) { values in values.allSatisfy(\.isFinite) }
+    guard isFinite else { throw .notFinite(tensor: entry.name) }
+}
+
+private func text(_ key: String, in texts: [String: String]) throws(WeightsFileError.Problem) -> String {
+    guard let text = texts[key] else { throw .missingMetadata(key: key) }
+    return text
+}

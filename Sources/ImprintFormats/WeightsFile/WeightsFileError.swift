@@ -1,0 +1,80 @@
+public import ImprintNetwork
+
+/// Why a safetensors file is not a usable weights file, or why weights cannot be saved.
+public struct WeightsFileError: Error, Equatable, CustomStringConvertible {
+    /// The file.
+    public let path: String
+    /// What is wrong with it.
+    public let problem: Problem
+
+    /// Says that `problem` was met in the file at `path`.
+    public init(path: String, problem: Problem) {
+        self.path = path
+        self.problem = problem
+    }
+
+    /// What can be wrong with a weights file.
+    public enum Problem: Error, Equatable, Sendable {
+        /// A safetensors file that some other program wrote.
+        case foreign
+        /// The format is newer than this version of Imprint.
+        case newerFormat(found: Int)
+        /// The format is none that any version of Imprint wrote.
+        case unknownFormat(found: String)
+        /// An entry of the metadata is not there.
+        case missingMetadata(key: String)
+        /// An entry of the metadata cannot be understood.
+        case invalidMetadata(key: String, reason: String)
+        /// The network does not end in one number per label.
+        case notAClassifier(NetworkError)
+        /// The labels are not as many as the network's outputs.
+        case labelCount(found: Int, outputs: Int)
+        /// Two labels are the same.
+        case duplicateLabel(String)
+        /// The preprocessing makes images of another shape than the network takes.
+        case inputShape(found: Shape, expected: Shape)
+        /// The file's tensors are not the network's.
+        case incomplete(LoadingReport)
+        /// The tensors' bytes have another digest than the file says.
+        case damaged(found: String, expected: String)
+        /// A tensor holds an infinite number, or something that is no number.
+        case notFinite(tensor: String)
+    }
+
+    /// The file, what was found, what was expected and what to do.
+    public var description: String {
+        let newest = WeightsFile.formatVersion
+        let text =
+            switch problem {
+            case .foreign:
+                "is a safetensors file, but not one of Imprint's: its metadata has no imprint.format; "
+                    + "train a model with Imprint, or import one"
+            case .newerFormat(let found):
+                "was written by a newer Imprint (format \(found)); this one reads up to \(newest); update Imprint"
+            case .unknownFormat(let found):
+                "has the format \(found.debugDescription), which no Imprint ever wrote; this one reads 1 to \(newest); "
+                    + "get the file again from where it came"
+            case .missingMetadata(let key):
+                "has no \(key) in its metadata; get the file again from where it came"
+            case .invalidMetadata(let key, let reason):
+                "has an unusable \(key): \(reason); get the file again from where it came"
+            case .notAClassifier(let error):
+                "is no classifier: \(error)"
+            case .labelCount(let found, let outputs):
+                "has \(found) labels for a network with \(outputs) outputs; each output needs its label"
+            case .duplicateLabel(let label):
+                "has the label \(label.debugDescription) twice; each label must be there once"
+            case .inputShape(let found, let expected):
+                "prepares images as \(found) for a network that takes \(expected); both must be the same"
+            case .incomplete(let report):
+                "holds other tensors than its network needs; get the file again from where it came\n\(report)"
+            case .damaged(let found, let expected):
+                "is damaged: the digest of its tensors is \(found), expected \(expected); "
+                    + "get the file again from where it came"
+            case .notFinite(let tensor):
+                "cannot be used: the tensor \(tensor) holds infinite numbers or none at all, as after a training that "
+                    + "diverged; train again with a lower learning rate"
+            }
+        return "\(path): \(text)"
+    }
+}

@@ -1,0 +1,99 @@
+public import Foundation
+
+/// How a photo becomes a network's input: stored in the weights file, so that training and prediction do the same.
+///
+/// A photo is decoded, turned upright, fitted into `width` x `height`, and each sample (0…255) becomes
+/// (sample − mean) · scale, channel by channel.
+public struct Preprocessing: Codable, Hashable, Sendable {
+    /// The width of the input, in pixels.
+    public var width: Int
+    /// The height of the input, in pixels.
+    public var height: Int
+    /// 3 for red, green and blue; 1 for grey: the luma of Rec. 601.
+    public var channels: Int
+    /// How a photo is fitted into the input.
+    public var cropAndScale: CropAndScale
+    /// What is subtracted from the samples, one number a channel.
+    public var mean: [Float]
+    /// What the difference is multiplied by, one number a channel.
+    public var scale: [Float]
+    /// The colour space of the samples; always "sRGB".
+    public var colorSpace: String
+
+    /// Makes rules that map samples to −1…1.
+    public init(width: Int, height: Int, channels: Int = 3, cropAndScale: CropAndScale = .centerCrop) {
+        precondition(width > 0 && height > 0, "an input has at least one pixel, not \(width)x\(height)")
+        precondition(channels == 1 || channels == 3, "an input has 1 or 3 channels, not \(channels)")
+        self.width = width
+        self.height = height
+        self.channels = channels
+        self.cropAndScale = cropAndScale
+        mean = Array(repeating: 127.5, count: channels)
+        scale = Array(repeating: 1 / 127.5, count: channels)
+        colorSpace = "sRGB"
+    }
+
+    /// What is wrong with the rules, or `nil` where nothing is; for rules that were read from a file.
+    public var problem: String? {
+        let side = 1...(1 << 14)
+        if !side.contains(width) || !side.contains(height) {
+            return "the size \(width)x\(height), expected 1x1 to 16384x16384"
+        }
+        if channels != 1 && channels != 3 { return "\(channels) channels, expected 1 or 3" }
+        if mean.count != channels || scale.count != channels {
+            return "\(mean.count) means and \(scale.count) scales, expected \(channels) of each"
+        }
+        if !(mean + scale).allSatisfy(\.isFinite) { return "a mean or scale that is not a finite number" }
+        if colorSpace != "sRGB" { return "the colour space \"\(colorSpace)\", expected \"sRGB\"" }
+        return nil
+    }
+
+    /// Reads a photo and fits it into the input.
+    /// - Throws: `ImageError` where the file cannot be read as an image.
+    public func prepare(_ url: URL) throws(ImageError) -> Image {
+        prepare(try ImageFile.decode(url, coveringShortSide: max(width, height)))
+    }
+
+    /// Fits an upright picture into the input; transparency is laid on white, as it is where a file is read.
+    public func prepare(_ image: Image) -> Image {
+        let fitted = cropAndScale.apply(image.laidOnWhite(), width: width, height: height)
+        return fitted.converted(toChannels: channels)
+    }
+
+    /// Writes a prepared image as the network reads it: [height, width, channels], channels fastest.
+    public func normalize(_ image: Image, into values: UnsafeMutableBufferPointer<Float>) {
+        precondition(
+            image.width == width && image.height == height && image.channels == channels,
+            "the image is \(image.width)x\(image.height)x\(image.channels), not \(width)x\(height)x\(channels)")
+        precondition(values.count >= image.samples.count, "\(values.count) numbers are too few for the image")
+        for channel in 0..<channels {
+            let (mean, scale) = (mean[channel], scale[channel])
+            image.samples.withUnsafeBufferPointer { samples in
+                for place in stride(from: channel, to: samples.count, by: channels) {
+                    values[place] = (Float(samples[place]) - mean) * scale
+                }
+            }
+        }
+    }
+}
+
+extension Image {
+    /// The same picture in grey (1 channel) or colour (3 channels).
+    fileprivate func converted(toChannels wanted: Int) -> Image {
+        precondition(channels != 4, "transparency is laid on white first")
+        guard wanted != channels else { return self }
+        var converted = Image(width: width, height: height, channels: wanted)
+        for pixel in 0..<(width * height) {
+            let place = pixel * channels
+            if wanted == 3 {
+                for channel in 0..<3 {
+                    converted.samples[pixel * 3 + channel] = samples[place + min(channel, channels - 1)]
+                }
+            } else {
+                let (red, green, blue) = (Int(samples[place]), Int(samples[place + 1]), Int(samples[place + 2]))
+                converted.samples[pixel] = UInt8((299 * red + 587 * green + 114 * blue + 500) / 1000)
+            }
+        }
+        return converted
+    }
+}

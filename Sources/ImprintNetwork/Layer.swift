@@ -1,0 +1,202 @@
+public import ImprintCore
+
+/// A layer's description, and the arithmetic that goes with it.
+///
+/// A layer is a small value without numbers of its own: sizes and options, stored in the weights file. Its parameters,
+/// activations and scratch memory belong to the caller (a `Plan`), so `forward` and `backward` are plain functions
+/// over buffers. Each kind lives in one file of the folder Layers: description, shapes, forward, backward.
+public protocol Layer: Codable, Hashable, Sendable {
+    /// The name of this kind in a stored description, such as "convolution".
+    static var kind: String { get }
+
+    /// The shape of the result for inputs of these shapes.
+    /// - Throws: `NetworkError` where the layer cannot take them or a property is out of range.
+    func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape
+
+    /// The parameters of this layer for inputs of these shapes, in the order in which `LayerContext` passes them.
+    func parameters(for inputs: [Shape]) -> [ParameterDescription]
+
+    /// What the backward pass reads again of the forward pass's activations.
+    var backwardReads: BackwardReads { get }
+
+    /// Whether the result may take the place of the first input in memory.
+    var inPlace: InPlace { get }
+
+    /// The way in which this layer computes its result for inputs of these shapes.
+    func algorithm(for inputs: [Shape]) -> Algorithm
+
+    /// How much memory the layer needs beside its activations.
+    func memory(_ request: MemoryRequest) -> LayerMemory
+
+    /// Computes the output from the inputs for the first `batch` images.
+    func forward(_ context: LayerContext, batch: Int)
+
+    /// Computes the gradients of the inputs and parameters from the gradient of the output for the first `batch`
+    /// images.
+    ///
+    /// Overwrites every gradient that is asked for (`nil` where it is not).
+    func backward(_ context: LayerContext, batch: Int)
+}
+
+extension Layer {
+    public func parameters(for inputs: [Shape]) -> [ParameterDescription] { [] }
+    public var backwardReads: BackwardReads { .inputs }
+    public var inPlace: InPlace { .never }
+    public func algorithm(for inputs: [Shape]) -> Algorithm { .direct }
+    public func memory(_ request: MemoryRequest) -> LayerMemory { LayerMemory() }
+}
+
+/// What a layer's backward pass reads again.
+public struct BackwardReads: OptionSet, Sendable {
+    /// The set's bits.
+    public let rawValue: Int
+    /// Makes the set of these bits.
+    public init(rawValue: Int) { self.rawValue = rawValue }
+    /// The values of the inputs.
+    public static let inputs = BackwardReads(rawValue: 1)
+    /// The values of the output.
+    public static let output = BackwardReads(rawValue: 2)
+}
+
+/// Whether a layer's result may take its first input's place in memory.
+public enum InPlace: Sendable {
+    /// The result needs memory of its own.
+    case never
+    /// The result may overwrite the input, and the input's gradient the result's.
+    case overwriting
+    /// The result has the very numbers of the input, seen in another shape.
+    case view
+}
+
+/// The way in which a layer computes its result; chosen when a plan is compiled.
+public enum Algorithm: String, Codable, Sendable {
+    /// A loop of the layer's own.
+    case direct
+    /// A matrix product over the activation as it lies in memory, without a copy.
+    case matrixProduct
+    /// Windows copied into the rows of a matrix, block by block, then a matrix product.
+    case im2col
+}
+
+/// What a plan tells a layer that asks for memory.
+public struct MemoryRequest {
+    /// The shapes of the inputs.
+    public let inputs: [Shape]
+    /// The shape of the output.
+    public let output: Shape
+    /// The largest number of images at once.
+    public let batch: Int
+    /// Whether there will be a backward pass.
+    public let training: Bool
+    /// The threads that will share the work.
+    public let workers: Workers
+    /// The algorithm that the plan chose.
+    public let algorithm: Algorithm
+}
+
+/// The memory that a layer needs beside its activations, in bytes.
+public struct LayerMemory {
+    /// Memory that keeps its content from the forward to the backward pass.
+    public var saved = 0
+    /// Memory during a single pass.
+    public var scratch = 0
+}
+
+/// One activation in a plan's arena: NHWC, for as many images as the plan's batch.
+public struct Activation {
+    let values: UnsafeMutablePointer<Float>
+    /// Where its gradient goes; `nil` where nothing needs it.
+    let gradient: UnsafeMutablePointer<Float>?
+    let shape: Shape
+}
+
+/// The buffers that one layer of a plan works on, put together once when the plan is compiled.
+public struct LayerContext {
+    let inputs: [Activation]
+    let output: Activation
+    /// In the order of `Layer.parameters(for:)`.
+    let parameters: [UnsafeMutablePointer<Float>]
+    /// As `parameters`; `nil` for statistics and where the layer is frozen.
+    let parameterGradients: [UnsafeMutablePointer<Float>?]
+    let saved: UnsafeMutableRawPointer
+    let scratch: UnsafeMutableRawPointer
+    let algorithm: Algorithm
+    let workers: Workers
+    let training: Bool
+    /// The place of the node in its network.
+    let place: Int
+    /// Frozen layers keep their parameters and statistics.
+    let frozen: Bool
+    let randomness: Randomness
+
+    /// The first input's activation.
+    var input: Activation { inputs[0] }
+    /// The gradient that the caller passes to `backward`.
+    var outputGradient: UnsafeMutablePointer<Float> { output.gradient! }
+}
+
+/// Where a layer's random numbers come from: one stream for each step, node and image.
+final class Randomness {
+    let seed: UInt64
+    var step = 0
+
+    init(seed: UInt64) { self.seed = seed }
+}
+
+/// One tensor of numbers that belongs to a layer.
+public struct ParameterDescription: Hashable, Sendable {
+    /// What a parameter is for; decides on its gradient and on weight decay.
+    public enum Role: String, Codable, Sendable {
+        /// Trained, with weight decay.
+        case weight
+        /// Trained, without weight decay: biases and the scales and shifts of norms.
+        case bias
+        /// Not trained by gradients: running means and variances.
+        case statistic
+    }
+
+    /// The values that a parameter starts from.
+    public enum Initializer: Hashable, Sendable {
+        /// Every value the same.
+        case constant(Float)
+        /// Normal with mean 0 and variance 2 / `fanIn` (He et al., "Delving deep into rectifiers", 2015).
+        case heNormal(fanIn: Int)
+        /// Uniform between −1 / √`fanIn` and 1 / √`fanIn` (LeCun et al., "Efficient BackProp", 1998).
+        case leCunUniform(fanIn: Int)
+    }
+
+    /// The name inside the layer, such as "weight".
+    public let name: String
+    /// The lengths of the axes, the fastest last.
+    public let shape: [Int]
+    /// What it is for.
+    public let role: Role
+    /// The values it starts from.
+    public let initializer: Initializer
+
+    /// The number of values.
+    public var count: Int { shape.reduce(1, *) }
+}
+
+/// Checks that a layer has exactly one input.
+func onlyInput(_ layer: String, _ inputs: [Shape]) throws(NetworkError) -> Shape {
+    guard inputs.count == 1 else { throw .inputCount(layer: layer, expected: "one input", found: inputs.count) }
+    return inputs[0]
+}
+
+/// Checks that a layer has at least two inputs.
+func severalInputs(_ layer: String, _ inputs: [Shape]) throws(NetworkError) -> [Shape] {
+    guard inputs.count >= 2 else {
+        throw .inputCount(layer: layer, expected: "two or more inputs", found: inputs.count)
+    }
+    return inputs
+}
+
+/// Checks that a property is in its range.
+func check<Value>(
+    _ layer: String, _ property: String, _ value: Value, _ isValid: Bool, _ expected: String
+) throws(NetworkError) {
+    guard isValid else {
+        throw .invalidProperty(layer: layer, property: property, found: "\(value)", expected: expected)
+    }
+}

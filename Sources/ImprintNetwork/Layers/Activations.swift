@@ -1,0 +1,123 @@
+internal import CImprintKernels
+
+/// Rectified linear unit, y = max(x, 0).
+public struct ReLU: Layer {
+    public static let kind = "relu"
+    /// Makes the layer.
+    public init() {}
+
+    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape { try onlyInput("ReLU", inputs) }
+    public var backwardReads: BackwardReads { .output }
+    public var inPlace: InPlace { .overwriting }
+
+    public func forward(_ context: LayerContext, batch: Int) { context.clampForward(batch, ceiling: .infinity) }
+    public func backward(_ context: LayerContext, batch: Int) { context.clampBackward(batch, ceiling: .infinity) }
+}
+
+/// Rectified linear unit with a ceiling, y = min(max(x, 0), 6) (Howard et al., "MobileNets", 2017).
+public struct ReLU6: Layer {
+    public static let kind = "relu6"
+    /// Makes the layer.
+    public init() {}
+
+    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape { try onlyInput("ReLU6", inputs) }
+    public var backwardReads: BackwardReads { .output }
+    public var inPlace: InPlace { .overwriting }
+
+    public func forward(_ context: LayerContext, batch: Int) { context.clampForward(batch, ceiling: 6) }
+    public func backward(_ context: LayerContext, batch: Int) { context.clampBackward(batch, ceiling: 6) }
+}
+
+/// Leaky rectified linear unit, y = x where x > 0, else `slope` · x.
+public struct LeakyReLU: Layer {
+    public static let kind = "leakyReLU"
+    /// The slope for negative numbers, positive.
+    public let slope: Float
+
+    /// Makes the layer.
+    public init(slope: Float = 0.01) { self.slope = slope }
+
+    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
+        // The backward pass tells the two sides apart by the sign of y.
+        try check("LeakyReLU", "slope", slope, slope > 0 && slope.isFinite, "a positive number")
+        return try onlyInput("LeakyReLU", inputs)
+    }
+    public var backwardReads: BackwardReads { .output }
+    public var inPlace: InPlace { .overwriting }
+
+    public func forward(_ context: LayerContext, batch: Int) {
+        context.mapForward(batch) { imprint_leaky_relu_forward($0, $1, $2, slope) }
+    }
+
+    public func backward(_ context: LayerContext, batch: Int) {
+        context.mapBackward(batch, reading: context.output) { imprint_leaky_relu_backward($0, $1, $2, $3, slope) }
+    }
+}
+
+/// Logistic function, y = 1 / (1 + e⁻ˣ).
+public struct Sigmoid: Layer {
+    public static let kind = "sigmoid"
+    /// Makes the layer.
+    public init() {}
+
+    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape { try onlyInput("Sigmoid", inputs) }
+    public var backwardReads: BackwardReads { .output }
+    public var inPlace: InPlace { .overwriting }
+
+    public func forward(_ context: LayerContext, batch: Int) {
+        context.mapForward(batch, imprint_sigmoid_forward)
+    }
+
+    public func backward(_ context: LayerContext, batch: Int) {
+        context.mapBackward(batch, reading: context.output, imprint_sigmoid_backward)
+    }
+}
+
+/// Hard swish, y = x · min(max(x + 3, 0), 6) / 6 (Howard et al., "Searching for MobileNetV3", 2019).
+public struct HardSwish: Layer {
+    public static let kind = "hardSwish"
+    /// Makes the layer.
+    public init() {}
+
+    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape { try onlyInput("HardSwish", inputs) }
+
+    public func forward(_ context: LayerContext, batch: Int) {
+        context.mapForward(batch, imprint_hard_swish_forward)
+    }
+
+    public func backward(_ context: LayerContext, batch: Int) {
+        context.mapBackward(batch, reading: context.input, imprint_hard_swish_backward)
+    }
+}
+
+extension LayerContext {
+    fileprivate func clampForward(_ batch: Int, ceiling: Float) {
+        mapForward(batch) { imprint_relu_forward($0, $1, $2, ceiling) }
+    }
+
+    fileprivate func clampBackward(_ batch: Int, ceiling: Float) {
+        mapBackward(batch, reading: output) { imprint_relu_backward($0, $1, $2, $3, ceiling) }
+    }
+
+    /// y = f(x), number by number.
+    fileprivate func mapForward(
+        _ batch: Int, _ function: (UnsafePointer<Float>, UnsafeMutablePointer<Float>, Int) -> Void
+    ) {
+        forEachRange(batch * output.shape.count, workers) { range in
+            function(input.values + range.lowerBound, output.values + range.lowerBound, range.count)
+        }
+    }
+
+    /// dx = g(activation, dy), number by number, where the activation is what the layer reads again.
+    fileprivate func mapBackward(
+        _ batch: Int, reading activation: Activation,
+        _ function: (UnsafePointer<Float>, UnsafePointer<Float>, UnsafeMutablePointer<Float>, Int) -> Void
+    ) {
+        guard let dx = input.gradient else { return }
+        forEachRange(batch * output.shape.count, workers) { range in
+            function(
+                activation.values + range.lowerBound, outputGradient + range.lowerBound, dx + range.lowerBound,
+                range.count)
+        }
+    }
+}

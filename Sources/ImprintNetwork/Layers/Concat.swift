@@ -1,0 +1,50 @@
+/// Joins inputs of the same height and width along the channels, in order.
+public struct Concat: Layer {
+    public static let kind = "concat"
+    /// Makes the layer.
+    public init() {}
+
+    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
+        let inputs = try severalInputs("Concat", inputs)
+        guard inputs.allSatisfy({ $0.height == inputs[0].height && $0.width == inputs[0].width }) else {
+            throw .inputShape(layer: "Concat", found: inputs, reason: "heights and widths must be the same")
+        }
+        return Shape(
+            height: inputs[0].height, width: inputs[0].width, channels: inputs.reduce(0) { $0 + $1.channels })
+    }
+
+    public var backwardReads: BackwardReads { [] }
+
+    public func forward(_ context: LayerContext, batch: Int) {
+        let channels = context.output.shape.channels
+        context.workers.forEach(batch) { image, _ in
+            forEachPart(of: context, image: image) { input, pixel, place, width in
+                (context.output.values + pixel * channels + place).update(
+                    from: input.values + pixel * width, count: width)
+            }
+        }
+    }
+
+    public func backward(_ context: LayerContext, batch: Int) {
+        let channels = context.output.shape.channels
+        context.workers.forEach(batch) { image, _ in
+            forEachPart(of: context, image: image) { input, pixel, place, width in
+                guard let dx = input.gradient else { return }
+                (dx + pixel * width).update(from: context.outputGradient + pixel * channels + place, count: width)
+            }
+        }
+    }
+
+    /// Calls `body(input, pixel, first channel in the result, channels of the input)` for every pixel of every input.
+    private func forEachPart(
+        of context: LayerContext, image: Int, _ body: (Activation, Int, Int, Int) -> Void
+    ) {
+        let pixels = context.output.shape.pixels
+        var place = 0
+        for input in context.inputs {
+            let width = input.shape.channels
+            for pixel in (image * pixels)..<((image + 1) * pixels) { body(input, pixel, place, width) }
+            place += width
+        }
+    }
+}

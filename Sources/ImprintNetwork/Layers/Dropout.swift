@@ -1,0 +1,57 @@
+internal import CImprintKernels
+internal import ImprintCore
+
+/// Dropout: in training each number is set to 0 with probability `rate`, the others are multiplied by 1 / (1 − `rate`).
+///
+/// In prediction, and where the layer is frozen, y = x. Masks are drawn for each step and image from the plan's seed
+/// (Srivastava et al., "Dropout", JMLR 2014).
+public struct Dropout: Layer {
+    public static let kind = "dropout"
+    /// The share of numbers that are dropped, 0 ≤ `rate` < 1.
+    public let rate: Float
+
+    /// Makes the layer.
+    public init(rate: Float = 0.5) { self.rate = rate }
+
+    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
+        try check("Dropout", "rate", rate, rate >= 0 && rate < 1, "at least 0 and less than 1")
+        return try onlyInput("Dropout", inputs)
+    }
+
+    public var backwardReads: BackwardReads { [] }
+    public var inPlace: InPlace { .overwriting }
+
+    public func memory(_ request: MemoryRequest) -> LayerMemory {
+        LayerMemory(saved: request.training ? request.batch * request.output.count : 0)
+    }
+
+    public func forward(_ context: LayerContext, batch: Int) {
+        let count = context.output.shape.count
+        guard context.training && !context.frozen else {
+            if context.output.values != context.input.values {
+                context.output.values.update(from: context.input.values, count: batch * count)
+            }
+            return
+        }
+        let keep = context.saved.assumingMemoryBound(to: UInt8.self)
+        context.workers.forEach(batch) { image, _ in
+            let place = image * count
+            var stream = RandomStream(
+                seed: context.randomness.seed, "dropout", context.place, context.randomness.step, image)
+            for i in place..<(place + count) { keep[i] = stream.chance(rate) ? 0 : 1 }
+            imprint_masked_scale(
+                context.input.values + place, keep + place, 1 / (1 - rate), context.output.values + place, count)
+        }
+    }
+
+    public func backward(_ context: LayerContext, batch: Int) {
+        guard let dx = context.input.gradient else { return }
+        let count = batch * context.output.shape.count
+        guard !context.frozen else {
+            if dx != context.outputGradient { dx.update(from: context.outputGradient, count: count) }
+            return
+        }
+        imprint_masked_scale(
+            context.outputGradient, context.saved.assumingMemoryBound(to: UInt8.self), 1 / (1 - rate), dx, count)
+    }
+}

@@ -1,0 +1,44 @@
+internal import CImprintKernels
+internal import ImprintCore
+
+/// Runs `body` over the ranges of `0..<count` in chunks that are worth a thread.
+func forEachRange(_ count: Int, _ workers: Workers, _ body: (Range<Int>) -> Void) {
+    let chunks = max(1, count / (1 << 18))
+    workers.forEach(chunks) { chunk, _ in body(chunkRange(chunk, of: chunks, total: count)) }
+}
+
+/// to += from, over `count` images.
+func addRows(
+    _ from: UnsafePointer<Float>, to: UnsafeMutablePointer<Float>, count: Int, countPerImage: Int, workers: Workers
+) {
+    forEachRange(count * countPerImage, workers) { range in
+        imprint_add(to + range.lowerBound, from + range.lowerBound, to + range.lowerBound, range.count)
+    }
+}
+
+/// A sum over rows in fixed parts: the parts may be summed by any thread, and are added in their order.
+struct ChannelReduction {
+    /// More parts than threads that are likely to be there; fixed, so that the sums never depend on the threads.
+    static let parts = 8
+
+    let channels: Int
+    let rows: Int
+
+    static func scratchByteCount(channels: Int) -> Int { parts * channels * MemoryLayout<Double>.stride }
+
+    /// Calls `sum(rows, sums)` for every part, then adds all into the first part's place and returns it.
+    func run(
+        scratch: UnsafeMutableRawPointer, workers: Workers,
+        _ sum: (_ rows: Range<Int>, _ sums: UnsafeMutablePointer<Double>) -> Void
+    ) -> UnsafePointer<Double> {
+        let sums = scratch.assumingMemoryBound(to: Double.self)
+        let parts = min(Self.parts, max(1, rows * channels / (1 << 16)))
+        workers.forEach(parts) { part, _ in
+            sum(chunkRange(part, of: parts, total: rows), sums + part * channels)
+        }
+        for part in 0..<parts where part > 0 {
+            for channel in 0..<channels { sums[channel] += sums[part * channels + channel] }
+        }
+        return UnsafePointer(sums)
+    }
+}

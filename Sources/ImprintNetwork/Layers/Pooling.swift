@@ -1,0 +1,143 @@
+internal import CImprintKernels
+internal import ImprintCore
+
+/// The largest value of each window.
+///
+/// [H, W, C] becomes [⌊(H + padding − kernel) / stride⌋ + 1, …, C]. Padding never wins. Training remembers the winner's
+/// place in one byte, so a kernel has at most 256 places; of equal values the first wins.
+public struct MaxPool: Layer {
+    public static let kind = "maxPool"
+    /// The window's height and width.
+    public let kernelSize: Size
+    /// The step from window to window.
+    public let stride: Size
+    /// The border around the image, narrower than the kernel.
+    public let padding: Padding
+
+    /// Makes the layer; the stride is the kernel's size where none is given.
+    public init(kernelSize: Size, stride: Size? = nil, padding: Padding = .valid) {
+        self.kernelSize = kernelSize
+        self.stride = stride ?? kernelSize
+        self.padding = padding
+    }
+
+    private var window: Window { Window(kernel: kernelSize, stride: stride, dilation: 1, padding: padding) }
+
+    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
+        let shape = try pooledShape("MaxPool", window, inputs)
+        try check(
+            "MaxPool", "kernelSize", kernelSize, kernelSize.height * kernelSize.width <= 256, "at most 256 places")
+        return shape
+    }
+
+    public var backwardReads: BackwardReads { [] }
+
+    public func memory(_ request: MemoryRequest) -> LayerMemory {
+        LayerMemory(saved: request.training ? request.batch * request.output.count : 0)
+    }
+
+    public func forward(_ context: LayerContext, batch: Int) {
+        let window = window.kernelWindow(over: context.input.shape)
+        let choice = context.training ? context.saved.assumingMemoryBound(to: UInt8.self) : nil
+        context.forEachImage(batch) { image in
+            withUnsafePointer(to: window) {
+                imprint_max_pool_forward(
+                    $0, context.input.at(image), context.output.at(image),
+                    choice.map { $0 + image * context.output.shape.count })
+            }
+        }
+    }
+
+    public func backward(_ context: LayerContext, batch: Int) {
+        guard let dx = context.input.gradient else { return }
+        let window = window.kernelWindow(over: context.input.shape)
+        let choice = context.saved.assumingMemoryBound(to: UInt8.self)
+        context.forEachImage(batch) { image in
+            withUnsafePointer(to: window) {
+                imprint_max_pool_backward(
+                    $0, context.outputGradient + image * context.output.shape.count,
+                    choice + image * context.output.shape.count, dx + image * context.input.shape.count)
+            }
+        }
+    }
+}
+
+/// The mean of each window.
+///
+/// [H, W, C] becomes [⌊(H + padding − kernel) / stride⌋ + 1, …, C].
+public struct AveragePool: Layer {
+    public static let kind = "averagePool"
+    /// The window's height and width.
+    public let kernelSize: Size
+    /// The step from window to window.
+    public let stride: Size
+    /// The border around the image, narrower than the kernel.
+    public let padding: Padding
+    /// Whether the border counts as zeros (PyTorch's default) or not at all (TensorFlow's).
+    public let countsPadding: Bool
+
+    /// Makes the layer; the stride is the kernel's size where none is given.
+    public init(kernelSize: Size, stride: Size? = nil, padding: Padding = .valid, countsPadding: Bool = false) {
+        self.kernelSize = kernelSize
+        self.stride = stride ?? kernelSize
+        self.padding = padding
+        self.countsPadding = countsPadding
+    }
+
+    private var window: Window { Window(kernel: kernelSize, stride: stride, dilation: 1, padding: padding) }
+
+    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
+        try pooledShape("AveragePool", window, inputs)
+    }
+
+    public var backwardReads: BackwardReads { [] }
+
+    public func forward(_ context: LayerContext, batch: Int) {
+        let window = window.kernelWindow(over: context.input.shape)
+        context.forEachImage(batch) { image in
+            withUnsafePointer(to: window) {
+                imprint_average_pool_forward(
+                    $0, context.input.at(image), context.output.at(image), countsPadding ? 1 : 0)
+            }
+        }
+    }
+
+    public func backward(_ context: LayerContext, batch: Int) {
+        guard let dx = context.input.gradient else { return }
+        let window = window.kernelWindow(over: context.input.shape)
+        context.forEachImage(batch) { image in
+            withUnsafePointer(to: window) {
+                imprint_average_pool_backward(
+                    $0, context.outputGradient + image * context.output.shape.count,
+                    dx + image * context.input.shape.count, countsPadding ? 1 : 0)
+            }
+        }
+    }
+}
+
+/// Checks that every window holds at least one pixel of the image, and gives the pooled shape.
+private func pooledShape(_ layer: String, _ window: Window, _ inputs: [Shape]) throws(NetworkError) -> Shape {
+    let input = try onlyInput(layer, inputs)
+    let axes = try window.axes(layer, over: input)
+    let isValid =
+        max(axes.vertical.before, axes.vertical.after) < window.kernel.height
+        && max(axes.horizontal.before, axes.horizontal.after) < window.kernel.width
+    try check(layer, "padding", window.padding, isValid, "narrower than the kernel")
+    return try window.outputShape(layer, over: input, channels: input.channels)
+}
+
+extension Activation {
+    /// The values of one image.
+    func at(_ image: Int) -> UnsafeMutablePointer<Float> { values + image * shape.count }
+}
+
+extension LayerContext {
+    /// Runs `body` for every image, shared among the workers where there is work enough for two.
+    func forEachImage(_ batch: Int, _ body: (_ image: Int) -> Void) {
+        let images = max(1, (1 << 17) / max(input.shape.count, output.shape.count))
+        let chunks = (batch + images - 1) / images
+        workers.forEach(chunks) { chunk, _ in
+            for image in chunkRange(chunk, of: chunks, total: batch) { body(image) }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+internal import CImprintKernels
+
+/// The height and width of a kernel, stride or dilation; `3` stands for 3x3.
+public struct Size: Hashable, Codable, Sendable, ExpressibleByIntegerLiteral, CustomStringConvertible {
+    /// The number of rows.
+    public var height: Int
+    /// The number of columns.
+    public var width: Int
+
+    /// Makes a size of `height` rows and `width` columns.
+    public init(height: Int, width: Int) {
+        self.height = height
+        self.width = width
+    }
+
+    /// Makes a square size.
+    public init(integerLiteral side: Int) { self.init(height: side, width: side) }
+
+    /// Makes a square size.
+    public init(_ side: Int) { self.init(height: side, width: side) }
+
+    /// "height x width".
+    public var description: String { "\(height)x\(width)" }
+}
+
+/// The border that is thought around an image before a window slides over it.
+public enum Padding: Hashable, Sendable {
+    /// No border: windows lie inside the image.
+    case valid
+    /// As much as makes the output ⌈input / stride⌉ long; where it is odd, the far side has one more (TensorFlow's rule).
+    case same
+    /// So many pixels on each side.
+    case explicit(top: Int, left: Int, bottom: Int, right: Int)
+
+    /// The same number of pixels on all four sides.
+    public static func all(_ pixels: Int) -> Padding {
+        .explicit(top: pixels, left: pixels, bottom: pixels, right: pixels)
+    }
+}
+
+extension Padding: Codable {
+    private struct Sides: Codable {
+        let top, left, bottom, right: Int
+    }
+
+    /// Reads "valid", "same" or `{"top", "left", "bottom", "right"}`.
+    public init(from decoder: any Decoder) throws {
+        guard let word = try? decoder.singleValueContainer().decode(String.self) else {
+            let sides = try Sides(from: decoder)
+            self = .explicit(top: sides.top, left: sides.left, bottom: sides.bottom, right: sides.right)
+            return
+        }
+        switch word {
+        case "valid": self = .valid
+        case "same": self = .same
+        default:
+            throw NetworkError.invalidProperty(
+                layer: "window", property: "padding", found: word, expected: "\"valid\", \"same\" or four sides")
+        }
+    }
+
+    /// Writes "valid", "same" or `{"top", "left", "bottom", "right"}`.
+    public func encode(to encoder: any Encoder) throws {
+        var value = encoder.singleValueContainer()
+        switch self {
+        case .valid: try value.encode("valid")
+        case .same: try value.encode("same")
+        case .explicit(let top, let left, let bottom, let right):
+            try value.encode(Sides(top: top, left: left, bottom: bottom, right: right))
+        }
+    }
+}
+
+/// A window that slides over an image: what convolution and pooling have in common.
+///
+/// Along an axis, with effective kernel length e = (kernel − 1) · dilation + 1,
+/// output = ⌊(input + padding − e) / stride⌋ + 1.
+struct Window {
+    let kernel: Size
+    let stride: Size
+    let dilation: Size
+    let padding: Padding
+
+    /// One axis of a window over an input of a given length.
+    struct Axis {
+        let before: Int
+        let after: Int
+        let output: Int
+    }
+
+    /// The vertical and horizontal axis over `input`.
+    /// - Throws: `NetworkError` where a property is out of range or the window does not fit.
+    func axes(_ layer: String, over input: Shape) throws(NetworkError) -> (vertical: Axis, horizontal: Axis) {
+        let limit = 1 << 15
+        for (name, size) in [("kernelSize", kernel), ("stride", stride), ("dilation", dilation)] {
+            let isValid = (1...limit).contains(size.height) && (1...limit).contains(size.width)
+            try check(layer, name, size, isValid, "at least 1x1 and at most \(limit)x\(limit)")
+        }
+        if case .explicit(let top, let left, let bottom, let right) = padding {
+            let isValid = [top, left, bottom, right].allSatisfy { (0...limit).contains($0) }
+            try check(layer, "padding", [top, left, bottom, right], isValid, "at least 0 and at most \(limit) a side")
+        }
+        let vertical = vertical(input.height)
+        let horizontal = horizontal(input.width)
+        guard vertical.output >= 1 && horizontal.output >= 1 else {
+            throw .inputShape(layer: layer, found: [input], reason: "the kernel (\(kernel)) is larger than the image")
+        }
+        return (vertical, horizontal)
+    }
+
+    private func vertical(_ length: Int) -> Axis {
+        switch padding {
+        case .explicit(let top, _, let bottom, _):
+            Self.axis(length, kernel.height, stride.height, dilation.height, (top, bottom))
+        case .valid: Self.axis(length, kernel.height, stride.height, dilation.height, (0, 0))
+        case .same: Self.axis(length, kernel.height, stride.height, dilation.height, nil)
+        }
+    }
+
+    private func horizontal(_ length: Int) -> Axis {
+        switch padding {
+        case .explicit(_, let left, _, let right):
+            Self.axis(length, kernel.width, stride.width, dilation.width, (left, right))
+        case .valid: Self.axis(length, kernel.width, stride.width, dilation.width, (0, 0))
+        case .same: Self.axis(length, kernel.width, stride.width, dilation.width, nil)
+        }
+    }
+
+    private static func axis(
+        _ length: Int, _ kernel: Int, _ stride: Int, _ dilation: Int, _ padding: (before: Int, after: Int)?
+    ) -> Axis {
+        let effective = (kernel - 1) * dilation + 1
+        guard let padding else {
+            let output = (length + stride - 1) / stride
+            let total = max((output - 1) * stride + effective - length, 0)
+            return Axis(before: total / 2, after: total - total / 2, output: output)
+        }
+        let room = length + padding.before + padding.after - effective
+        return Axis(before: padding.before, after: padding.after, output: room < 0 ? 0 : room / stride + 1)
+    }
+
+    /// The shape of what the window yields over `input`, with `channels` values at each place.
+    func outputShape(_ layer: String, over input: Shape, channels: Int) throws(NetworkError) -> Shape {
+        let axes = try axes(layer, over: input)
+        return Shape(height: axes.vertical.output, width: axes.horizontal.output, channels: channels)
+    }
+
+    /// The window over `input` as the kernels in C take it; the shapes were checked by `outputShape`.
+    func kernelWindow(over input: Shape) -> imprint_window {
+        let vertical = vertical(input.height)
+        let horizontal = horizontal(input.width)
+        return imprint_window(
+            height: Int32(input.height), width: Int32(input.width), channels: Int32(input.channels),
+            output_height: Int32(vertical.output), output_width: Int32(horizontal.output),
+            kernel_height: Int32(kernel.height), kernel_width: Int32(kernel.width),
+            stride_height: Int32(stride.height), stride_width: Int32(stride.width),
+            dilation_height: Int32(dilation.height), dilation_width: Int32(dilation.width),
+            padding_top: Int32(vertical.before), padding_left: Int32(horizontal.before))
+    }
+}

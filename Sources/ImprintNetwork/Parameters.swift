@@ -1,0 +1,130 @@
+internal import ImprintCore
+
+/// Where each parameter of a network lies in the one buffer that holds them all.
+///
+/// Weights come first, then biases and norms, then statistics, so that what is trained, and what of it decays, are
+/// contiguous. Each tensor begins at a multiple of 16 numbers.
+public struct ParameterLayout: Hashable, Sendable {
+    /// One named tensor in the buffer.
+    public struct Entry: Hashable, Sendable {
+        /// Node and parameter, as in "conv1.weight".
+        public let name: String
+        /// The node it belongs to.
+        public let node: String
+        /// Shape, role and initial values.
+        public let parameter: ParameterDescription
+        /// Where it begins, counted in numbers.
+        public let offset: Int
+
+        /// The places it takes.
+        public var range: Range<Int> { offset..<(offset + parameter.count) }
+    }
+
+    /// The tensors in order of their places.
+    public let entries: [Entry]
+    /// The length of the buffer, gaps included.
+    public let count: Int
+    /// How much of the buffer, from its start, is trained.
+    public let trainableCount: Int
+    private let places: [String: Int]
+
+    /// Lays out the parameters of `network`.
+    public init(_ network: Network) {
+        var entries: [Entry] = []
+        var end = 0
+        var trainable = 0
+        for role in [ParameterDescription.Role.weight, .bias, .statistic] {
+            for (place, node) in network.nodes.enumerated() {
+                for parameter in node.layer.parameters(for: network.inputShapes(of: place)) where parameter.role == role
+                {
+                    entries.append(
+                        Entry(
+                            name: "\(node.name).\(parameter.name)", node: node.name, parameter: parameter, offset: end)
+                    )
+                    end = roundedUp(end + parameter.count, to: 16)
+                }
+            }
+            if role != .statistic { trainable = end }
+        }
+        self.entries = entries
+        count = end
+        trainableCount = trainable
+        places = Dictionary(uniqueKeysWithValues: entries.enumerated().map { ($1.name, $0) })
+    }
+
+    /// The tensor of this name.
+    public subscript(name: String) -> Entry? { places[name].map { entries[$0] } }
+
+    /// How many numbers training can change, without gaps.
+    public var trainableParameterCount: Int {
+        entries.reduce(0) { $0 + ($1.parameter.role == .statistic ? 0 : $1.parameter.count) }
+    }
+}
+
+/// The numbers of a network: one contiguous float32 buffer with named views.
+///
+/// A training plan changes them in place; otherwise they may be read from any number of threads.
+public final class Parameters: @unchecked Sendable {
+    /// Names, shapes and places.
+    public let layout: ParameterLayout
+    let memory: AlignedMemory
+
+    /// Makes parameters that are all zero.
+    public init(_ layout: ParameterLayout) {
+        self.layout = layout
+        memory = AlignedMemory(byteCount: layout.count * MemoryLayout<Float>.stride)
+    }
+
+    /// Draws the initial parameters of `network` from `seed`, each tensor from a stream of its own.
+    public convenience init(_ network: Network, seed: UInt64) {
+        self.init(ParameterLayout(network))
+        for entry in layout.entries { draw(entry, seed: seed) }
+    }
+
+    /// Draws one tensor anew, as `init(_:seed:)` does.
+    public func draw(_ entry: ParameterLayout.Entry, seed: UInt64) {
+        var stream = RandomStream(seed: seed, "initial weights \(entry.name)")
+        withValues(of: entry) { values in
+            switch entry.parameter.initializer {
+            case .constant(let value):
+                values.update(repeating: value)
+            case .heNormal(let fanIn):
+                let deviation = (2 / Float(fanIn)).squareRoot()
+                for i in values.indices { values[i] = deviation * stream.normal() }
+            case .leCunUniform(let fanIn):
+                let bound = 1 / Float(fanIn).squareRoot()
+                for i in values.indices { values[i] = stream.uniform(in: -bound...bound) }
+            }
+        }
+    }
+
+    /// A copy with memory of its own.
+    public func copy() -> Parameters {
+        let copy = Parameters(layout)
+        copy.floats.update(from: floats, count: layout.count)
+        return copy
+    }
+
+    /// The numbers of the tensor named `name`, fastest axis last; `nil` where there is none.
+    public subscript(name: String) -> [Float]? {
+        get { layout[name].map { withValues(of: $0) { Array($0) } } }
+        set {
+            guard let entry = layout[name] else { preconditionFailure("there is no parameter \"\(name)\"") }
+            guard let newValue, newValue.count == entry.parameter.count else {
+                preconditionFailure(
+                    "\"\(name)\" has \(entry.parameter.count) numbers, not \(newValue.map { "\($0.count)" } ?? "none")")
+            }
+            withValues(of: entry) { values in _ = values.update(from: newValue) }
+        }
+    }
+
+    /// Gives access to the numbers of one tensor in place.
+    public func withValues<Result, Failure>(
+        of entry: ParameterLayout.Entry, _ body: (UnsafeMutableBufferPointer<Float>) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        precondition(layout.entries.contains(entry), "\"\(entry.name)\" belongs to another layout")
+        return try body(UnsafeMutableBufferPointer(start: floats + entry.offset, count: entry.parameter.count))
+    }
+
+    var floats: UnsafeMutablePointer<Float> { memory.floats() }
+}

@@ -1,0 +1,231 @@
+public import ImprintCore
+
+/// A network compiled for a batch size and a mode: one block of memory, and the order in which to run over it.
+///
+/// Everything is decided here once: shapes, which activations share memory, which algorithm each layer uses, which
+/// gradients are needed. Running allocates nothing. A plan is used by one thread at a time; it shares its parameters
+/// with whoever else holds them.
+public final class Plan {
+    /// What a plan is compiled for.
+    public enum Mode: Sendable {
+        /// Forward only, with the running statistics of norms and without dropout.
+        case prediction
+        /// Forward and backward.
+        case training
+    }
+
+    /// How a plan is to be compiled.
+    public struct Options: Sendable {
+        /// The largest number of images at once.
+        public var batchSize: Int
+        /// What it is for.
+        public var mode: Mode
+        /// The threads that share the work; the results do not depend on them.
+        public var workers: Workers
+        /// The nodes whose parameters and statistics stay as they are.
+        public var frozen: Set<String>
+        /// Whether the gradient with respect to the network's input is wanted.
+        public var inputGradient: Bool
+        /// The seed of what is random in a pass (dropout).
+        public var seed: UInt64
+
+        /// Makes options.
+        public init(
+            batchSize: Int, mode: Mode = .prediction, workers: Workers = Workers(1), frozen: Set<String> = [],
+            inputGradient: Bool = false, seed: UInt64 = 0
+        ) {
+            precondition(batchSize >= 1, "a batch has at least one image, not \(batchSize)")
+            self.batchSize = batchSize
+            self.mode = mode
+            self.workers = workers
+            self.frozen = frozen
+            self.inputGradient = inputGradient
+            self.seed = seed
+        }
+    }
+
+    /// One layer in a plan.
+    struct Step {
+        let name: String
+        let layer: any Layer
+        let context: LayerContext
+        /// Whether any gradient is asked of this layer.
+        let runsBackward: Bool
+        /// Gradients to add to those that other readers of the same activation have written.
+        let additions: [(from: UnsafePointer<Float>, to: UnsafeMutablePointer<Float>, countPerImage: Int)]
+    }
+
+    /// The description this plan was compiled from.
+    public let network: Network
+    /// The numbers it runs with.
+    public let parameters: Parameters
+    /// What it was compiled for.
+    public let options: Options
+    /// The parts of the parameter buffer that training changes: contiguous ranges, with or without weight decay.
+    public let trained: [(range: Range<Int>, decays: Bool)]
+    let steps: [Step]
+    let gradients: AlignedMemory
+    let arena: AlignedMemory
+    private let images: Activation
+    private let randomness: Randomness
+
+    /// Compiles `network` to run with `parameters`.
+    /// - Throws: `NetworkError` where the mode is training and nothing is left to train.
+    public init(_ network: Network, parameters: Parameters, options: Options) throws(NetworkError) {
+        precondition(parameters.layout == ParameterLayout(network), "the parameters belong to another network")
+        var compiler = PlanCompiler(network, layout: parameters.layout, options: options)
+        let buffers = compiler.assignBuffers()
+        let layout = compiler.arena.layout()
+        let training = options.mode == .training
+        let arena = AlignedMemory(byteCount: layout.byteCount)
+        let gradients = AlignedMemory(
+            byteCount: training ? parameters.layout.trainableCount * MemoryLayout<Float>.stride : 0)
+        let randomness = Randomness(seed: options.seed)
+
+        func pointer(_ buffer: Arena.Buffer) -> UnsafeMutableRawPointer { arena.base + (layout.offsets[buffer] ?? 0) }
+        func floats(_ buffer: Arena.Buffer) -> UnsafeMutablePointer<Float> {
+            pointer(buffer).assumingMemoryBound(to: Float.self)
+        }
+
+        self.images = Activation(
+            values: floats(buffers.input.values), gradient: buffers.input.gradient.map(floats), shape: network.input)
+        self.steps = network.nodes.enumerated().map { place, node in
+            let plan = buffers.nodes[place]
+            let frozen = options.frozen.contains(node.name)
+            let shapes = network.inputShapes(of: place)
+            let entries = node.layer.parameters(for: shapes).compactMap { parameters.layout["\(node.name).\($0.name)"] }
+            let inputs = network.sources[place].enumerated().map { slot, source in
+                Activation(
+                    values: source < 0 ? floats(buffers.input.values) : floats(buffers.nodes[source].output.values),
+                    gradient: plan.inputGradients[slot].map { floats($0.buffer) },
+                    shape: shapes[slot])
+            }
+            let context = LayerContext(
+                inputs: inputs,
+                output: Activation(
+                    values: floats(plan.output.values), gradient: plan.output.gradient.map(floats),
+                    shape: network.shapes[place]),
+                parameters: entries.map { parameters.floats + $0.offset },
+                parameterGradients: entries.map { entry in
+                    training && !frozen && entry.parameter.role != .statistic
+                        ? gradients.floats() + entry.offset : nil
+                },
+                saved: pointer(plan.saved), scratch: pointer(buffers.scratch),
+                algorithm: node.layer.algorithm(for: shapes), workers: options.workers,
+                training: training, place: place, frozen: frozen, randomness: randomness)
+            return Step(
+                name: node.name, layer: node.layer, context: context, runsBackward: plan.runsBackward,
+                additions: zip(plan.inputGradients, shapes).compactMap { gradient, shape in
+                    guard let gradient, let sum = gradient.addedTo else { return nil }
+                    return (UnsafePointer(floats(gradient.buffer)), floats(sum), shape.count)
+                })
+        }
+        self.network = network
+        self.parameters = parameters
+        self.options = options
+        self.trained = Plan.trainedRanges(parameters.layout, frozen: options.frozen)
+        self.gradients = gradients
+        self.arena = arena
+        self.randomness = randomness
+        if training && trained.isEmpty && !options.inputGradient {
+            throw .invalidProperty(
+                layer: "plan", property: "frozen", found: "every layer", expected: "at least one layer left to train")
+        }
+    }
+
+    /// The bytes that activations, gradients of activations and scratch memory take together.
+    public var arenaByteCount: Int { arena.byteCount }
+
+    /// The memory that `forward` reads: NHWC, room for `batchSize` images.
+    public var input: UnsafeMutableBufferPointer<Float> { buffer(images.values, images.shape) }
+    /// The memory that `forward` writes: [N, channels] for a classifier.
+    public var output: UnsafeMutableBufferPointer<Float> { buffer(last.values, last.shape) }
+    /// What `backward` reads: the gradient of the loss with respect to the output; only in training.
+    public var outputGradient: UnsafeMutableBufferPointer<Float> {
+        guard let gradient = last.gradient else { preconditionFailure("a plan for prediction has no gradients") }
+        return buffer(gradient, last.shape)
+    }
+    /// The gradient with respect to the input, where it was asked for.
+    public var inputGradient: UnsafeMutableBufferPointer<Float>? { images.gradient.map { buffer($0, images.shape) } }
+    /// The gradients of the parameters, laid out as the parameters; only `trained` ranges have meaning.
+    public var parameterGradients: UnsafeMutableBufferPointer<Float> {
+        UnsafeMutableBufferPointer(start: gradients.floats(), count: parameters.layout.trainableCount)
+    }
+
+    /// Runs the network over the first `count` images of `input`.
+    ///
+    /// In training each call is a new step: dropout draws new masks.
+    public func forward(count: Int) {
+        checkCount(count)
+        randomness.step += 1
+        for step in steps { step.layer.forward(step.context, batch: count) }
+    }
+
+    /// Computes all gradients from `outputGradient` for the `count` images of the last forward pass.
+    public func backward(count: Int) {
+        precondition(options.mode == .training, "backward needs a plan compiled for training")
+        checkCount(count)
+        for step in steps.reversed() where step.runsBackward {
+            step.layer.backward(step.context, batch: count)
+            for addition in step.additions {
+                addRows(
+                    addition.from, to: addition.to, count: count, countPerImage: addition.countPerImage,
+                    workers: options.workers)
+            }
+        }
+    }
+
+    private var last: Activation { steps[steps.count - 1].context.output }
+
+    private func buffer(_ base: UnsafeMutablePointer<Float>, _ shape: Shape) -> UnsafeMutableBufferPointer<Float> {
+        UnsafeMutableBufferPointer(start: base, count: options.batchSize * shape.count)
+    }
+
+    private func checkCount(_ count: Int) {
+        precondition(
+            (1...options.batchSize).contains(count), "the plan takes 1 to \(options.batchSize) images, not \(count)")
+    }
+
+    private static func trainedRanges(
+        _ layout: ParameterLayout, frozen: Set<String>
+    ) -> [(range: Range<Int>, decays: Bool)] {
+        var ranges: [(range: Range<Int>, decays: Bool)] = []
+        for entry in layout.entries where entry.parameter.role != .statistic && !frozen.contains(entry.node) {
+            let range = entry.offset..<roundedUp(entry.range.upperBound, to: 16)
+            let decays = entry.parameter.role == .weight
+            if let last = ranges.last, last.range.upperBound == range.lowerBound, last.decays == decays {
+                ranges[ranges.count - 1].range = last.range.lowerBound..<range.upperBound
+            } else {
+                ranges.append((range, decays))
+            }
+        }
+        return ranges
+    }
+}
+
+extension Plan {
+    /// What a plan does with one layer.
+    public struct LayerSummary: Hashable, Codable, Sendable {
+        /// The node's name.
+        public let name: String
+        /// The kind of layer.
+        public let kind: String
+        /// The way in which it is computed.
+        public let algorithm: Algorithm
+        /// The shape of its result, for one image.
+        public let output: Shape
+        /// How many numbers of it are trained.
+        public let parameterCount: Int
+    }
+
+    /// What the plan does with each layer, in order of execution.
+    public var summary: [LayerSummary] {
+        steps.enumerated().map { place, step in
+            LayerSummary(
+                name: step.name, kind: type(of: step.layer).kind, algorithm: step.context.algorithm,
+                output: step.context.output.shape,
+                parameterCount: step.layer.parameters(for: network.inputShapes(of: place))
+                    .reduce(0) { $0 + ($1.role == .statistic ? 0 : $1.count) })
+        }
+    }
+}

@@ -1,0 +1,97 @@
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// Softmax and cross-entropy in one: the loss of a classifier, and its gradient with respect to the logits.
+///
+/// With p = softmax(x), K labels, label smoothing s and class weights w, for an image of label t:
+/// loss = −Σₖ qₖ · wₖ · log pₖ with qₖ = (1 − s)·[k = t] + s / K, averaged with Σ w_t over the batch as the divisor
+/// (PyTorch's formula; Szegedy et al., "Rethinking the inception architecture", 2016, for the smoothing).
+public struct SoftmaxCrossEntropy: Hashable, Codable, Sendable {
+    /// How much of the target is spread evenly over all labels, 0 ≤ `labelSmoothing` < 1.
+    public var labelSmoothing: Float
+    /// The weight of each label; all 1 where `nil`.
+    public var classWeights: [Float]?
+
+    /// Makes the loss.
+    public init(labelSmoothing: Float = 0, classWeights: [Float]? = nil) {
+        precondition((0..<1).contains(labelSmoothing), "label smoothing is at least 0 and less than 1")
+        precondition(classWeights?.allSatisfy { $0 >= 0 } ?? true, "class weights are at least 0")
+        self.labelSmoothing = labelSmoothing
+        self.classWeights = classWeights
+    }
+
+    /// What the loss over a batch came to.
+    public struct Result: Sendable {
+        /// The mean loss.
+        public var loss: Float
+        /// How many images have their largest logit at their label.
+        public var correct: Int
+    }
+
+    /// Computes the loss over a batch and, where wanted, its gradient.
+    /// - Parameters:
+    ///   - logits: [N, K].
+    ///   - labels: N numbers in 0..<K.
+    ///   - gradient: [N, K], overwritten; it may be the same memory as `logits`.
+    public func callAsFunction(
+        logits: UnsafeMutableBufferPointer<Float>, labels: [Int],
+        gradient: UnsafeMutableBufferPointer<Float>? = nil
+    ) -> Result {
+        let batch = labels.count
+        precondition(batch > 0 && logits.count % batch == 0, "\(logits.count) logits are not [\(batch), labels]")
+        let classes = logits.count / batch
+        precondition(
+            classWeights.map { $0.count == classes } ?? true, "there are \(classes) labels, not as many class weights")
+        precondition(gradient.map { $0.count == logits.count } ?? true, "the gradient has another size than the logits")
+        var divisor: Double = 0
+        for label in labels {
+            precondition((0..<classes).contains(label), "the label \(label) is not in 0..<\(classes)")
+            divisor += Double(weight(label))
+        }
+        let factor = divisor > 0 ? Float(1 / divisor) : 0
+        var total: Double = 0
+        var correct = 0
+        for (image, label) in labels.enumerated() {
+            let x = logits.baseAddress! + image * classes
+            let dx = gradient.map { $0.baseAddress! + image * classes }
+            let (loss, isCorrect) = row(x, label: label, classes: classes, factor: factor, gradient: dx)
+            total += loss
+            correct += isCorrect ? 1 : 0
+        }
+        return Result(loss: divisor > 0 ? Float(total / divisor) : 0, correct: correct)
+    }
+
+    private func weight(_ label: Int) -> Float { classWeights?[label] ?? 1 }
+
+    /// One image: dxₖ = factor · (pₖ · Σⱼ qⱼ·wⱼ − qₖ·wₖ).
+    private func row(
+        _ x: UnsafePointer<Float>, label: Int, classes: Int, factor: Float, gradient: UnsafeMutablePointer<Float>?
+    ) -> (loss: Double, isCorrect: Bool) {
+        var best = 0
+        for k in 1..<max(classes, 1) where x[k] > x[best] { best = k }
+        let largest = x[best]
+        var sum: Float = 0
+        for k in 0..<classes { sum += expf(x[k] - largest) }
+        let logSum = logf(sum)
+        let spread = labelSmoothing / Float(classes)
+        var loss: Double = 0
+        var mass: Float = 0
+        for k in 0..<classes {
+            let target = ((k == label ? 1 - labelSmoothing : 0) + spread) * weight(k)
+            if target > 0 { loss += Double(target) * Double(logSum - (x[k] - largest)) }
+            mass += target
+        }
+        if let gradient {
+            for k in 0..<classes {
+                let target = ((k == label ? 1 - labelSmoothing : 0) + spread) * weight(k)
+                gradient[k] = factor * (expf(x[k] - largest - logSum) * mass - target)
+            }
+        }
+        return (loss, best == label)
+    }
+}

@@ -1,0 +1,52 @@
+internal import ArgumentParser
+internal import Foundation
+internal import Imprint
+internal import ImprintCore
+internal import ImprintImages
+
+struct DrawCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "draw", abstract: "Draw a data set from a recipe, to try things out on.")
+
+    @Argument(help: "A recipe in datasets/, such as two-circles, or the path of one.")
+    var recipe: String
+
+    @Option(help: "The folder to write; it gets one sub-folder per label.")
+    var output: String
+
+    @Option(help: "How many images to draw in all. (default: as the recipe says)")
+    var count: Int?
+
+    @Option(help: "What the images follow from: the same seed draws the same images. (default: as the recipe says)")
+    var seed: UInt64?
+
+    @OptionGroup var common: CommonOptions
+
+    func validate() throws {
+        if let count { try require(count, "--count", in: 1...10_000_000) }
+    }
+
+    func run() throws {
+        let recipe = try DrawingRecipe.load(named: recipe)
+        let count = count ?? recipe.count
+        var bar = ProgressBar()
+        try recipe.write(
+            to: URL(filePath: output), count: count, seed: seed ?? recipe.seed, workers: Workers(common.threadCount)
+        ) { done in
+            bar.draw("drawing", share: Double(done) / Double(count), "\(done)/\(count)")
+        }
+        bar.clear()
+        if common.json {
+            try Terminal.emit(FinishedLine(count: count, labels: recipe.labels.map(\.name), output: output))
+        } else {
+            Terminal.note("Drew \(count) images of \(recipe.labels.map(\.name).joined(separator: ", ")) into \(output).")
+        }
+    }
+}
+
+private struct FinishedLine: Encodable {
+    let event = "finished"
+    let count: Int
+    let labels: [String]
+    let output: String
+}

@@ -1,0 +1,12 @@
+internal import ArgumentParser
+
+@main
+struct ImprintCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "imprint",
+        abstract: "Train image classifiers on this machine, and run them. No photo leaves it.",
+        version: "0.1.0",
+        subcommands: [
+            TrainCommand.self, EvaluateCommand.self, ClassifyCommand.self, InspectCommand.self, DrawCommand.self,
+        ])
+}

@@ -1,0 +1,29 @@
+public import ArgumentParser
+internal import Foundation
+internal import Imprint
+internal import ImprintImages
+internal import ImprintNetwork
+
+/// What every verb understands.
+struct CommonOptions: ParsableArguments {
+    @Flag(help: "Print one JSON object per line to standard output; everything else goes to standard error.")
+    var json = false
+
+    @Option(help: "The number of threads; results do not depend on it. (default: one per core)")
+    var threads: Int?
+
+    var threadCount: Int { threads ?? ProcessInfo.processInfo.activeProcessorCount }
+
+    func validate() throws {
+        try require(threads ?? 1, "--threads", in: 1...256)
+    }
+}
+
+/// Checks that a number lies in its range.
+func require<Value: Comparable>(_ value: Value, _ option: String, in range: ClosedRange<Value>) throws {
+    guard range.contains(value) else {
+        throw ValidationError("\(option) is \(value), expected \(range.lowerBound) to \(range.upperBound).")
+    }
+}
+
+extension CropAndScale: ExpressibleByArgument {}

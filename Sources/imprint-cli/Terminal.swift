@@ -1,0 +1,72 @@
+internal import Foundation
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// Standard output for results, standard error for people.
+enum Terminal {
+    /// Whether a person watches standard error.
+    static let isInteractive = isatty(STDERR_FILENO) == 1
+
+    /// Prints a line for people.
+    static func note(_ line: String) {
+        FileHandle.standardError.write(Data((line + "\n").utf8))
+    }
+
+    /// Prints one JSON object on a line of its own to standard output.
+    static func emit(_ value: some Encodable) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        var line = try encoder.encode(value)
+        line.append(UInt8(ascii: "\n"))
+        FileHandle.standardOutput.write(line)
+    }
+
+    /// The width of the terminal in columns.
+    static var columns: Int {
+        var size = winsize()
+        return ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0 ? Int(size.ws_col) : 80
+    }
+
+    /// "1:05" for 65 seconds.
+    static func duration(_ seconds: Double) -> String {
+        let whole = Int(seconds.rounded())
+        let minutes = whole / 60
+        return minutes >= 60
+            ? String(format: "%d:%02d:%02d", minutes / 60, minutes % 60, whole % 60)
+            : String(format: "%d:%02d", minutes, whole % 60)
+    }
+
+    /// "91.2 %" for 0.912.
+    static func percent(_ share: some BinaryFloatingPoint) -> String { String(format: "%.1f %%", Double(share) * 100) }
+}
+
+/// A line at the bottom of the terminal that shows how far a job is; nothing where nobody watches.
+struct ProgressBar {
+    private let clock = ContinuousClock()
+    private var drawn: ContinuousClock.Instant?
+
+    /// Draws `label [====>   ] details` over what was drawn before, at most twelve times a second.
+    mutating func draw(_ label: String, share: Double, _ details: String) {
+        guard Terminal.isInteractive else { return }
+        let now = clock.now
+        if let drawn, now - drawn < .milliseconds(80), share < 1 { return }
+        drawn = now
+        let room = max(Terminal.columns - label.count - details.count - 6, 4)
+        let done = Int(Double(room) * min(max(share, 0), 1))
+        let bar = String(repeating: "=", count: done) + (done < room ? ">" : "")
+        let line = "\(label) [\(bar.padding(toLength: room, withPad: " ", startingAt: 0))] \(details)"
+        FileHandle.standardError.write(Data("\r\u{1B}[2K\(line.prefix(Terminal.columns - 1))".utf8))
+    }
+
+    /// Removes the line.
+    func clear() {
+        guard drawn != nil else { return }
+        FileHandle.standardError.write(Data("\r\u{1B}[2K".utf8))
+    }
+}

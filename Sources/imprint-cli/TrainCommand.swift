@@ -1,0 +1,150 @@
+public import ArgumentParser
+internal import Foundation
+internal import Imprint
+internal import ImprintFormats
+internal import ImprintImages
+internal import ImprintNetwork
+
+struct TrainCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "train", abstract: "Train a classifier from a folder of photos, one sub-folder per label.")
+
+    @Argument(help: ArgumentHelp("The folder of photos: one sub-folder per label.", valueName: "data"))
+    var data: String
+
+    @Option(help: "The weights file to write.")
+    var output: String
+
+    @Option(
+        help: ArgumentHelp(
+            "A folder of photos to measure progress on, or the fraction to keep back for it; 0 for none. (default: none "
+                + "of fewer than 50 photos, 10 % of fewer than 200, else 5 %)", valueName: "folder-or-fraction"))
+    var validation: String?
+
+    @Option(help: "How often to go through all photos.")
+    var epochs = 20
+
+    @Option(help: "How many photos make one step.")
+    var batchSize = 32
+
+    @Option(help: "The highest learning rate; it rises in the first epoch and then falls along a cosine.")
+    var learningRate: Float = 0.02
+
+    @Option(help: "The height and width of the network's input, in pixels. (default: the network's usual one)")
+    var inputSize: Int?
+
+    @Option(help: "The network: \(Network.readyMadeNames.joined(separator: ", ")). (default: logonet)")
+    var network: String?
+
+    @Option(help: "A factor on the network's channels.")
+    var width: Double = 1
+
+    @Option(help: ArgumentHelp("A weights file to start from; its last layer is trained anew.", valueName: "model"))
+    var base: String?
+
+    @Option(help: "What of the base to train: its head, or all layers.")
+    var unfreeze: TrainingConfiguration.Trains = .head
+
+    @Option(
+        help: ArgumentHelp(
+            "How to vary the photos: words of \(Augmentation.words.joined(separator: ", ")), with commas between; or none.",
+            valueName: "words"))
+    var augment = "none"
+
+    @Option(help: "How a photo is fitted into the network's input.")
+    var cropAndScale: CropAndScale = .centerCrop
+
+    @Option(help: "How much of each target is spread over all labels.")
+    var labelSmoothing: Float = 0
+
+    @Option(help: "What everything random follows from: the same seed gives the same weights.")
+    var seed: UInt64 = 0
+
+    @Option(help: "How numbers are stored: float32, or float16 for half the size.")
+    var precision: Safetensors.Precision = .float32
+
+    @Option(help: ArgumentHelp("An HTML page about the run to write.", valueName: "file.html"))
+    var report: String?
+
+    @OptionGroup var common: CommonOptions
+
+    func validate() throws {
+        try require(epochs, "--epochs", in: 1...100_000)
+        try require(batchSize, "--batch-size", in: 1...65536)
+        try require(learningRate, "--learning-rate", in: 0...1000)
+        try require(labelSmoothing, "--label-smoothing", in: 0...0.99)
+        try require(width, "--width", in: 0.01...16)
+        if let inputSize { try require(inputSize, "--input-size", in: 1...8192) }
+        if let network, !Network.readyMadeNames.contains(network) {
+            throw ValidationError("\(NetworkError.unknownNetwork(found: network, known: Network.readyMadeNames)).")
+        }
+        if base != nil && (network != nil || inputSize != nil) {
+            throw ValidationError("--base brings its own network and input size; leave out --network and --input-size.")
+        }
+        if output.hasSuffix("/") { throw ValidationError("--output is \(output), expected the name of a file.") }
+        _ = try augmentation()
+        _ = try validationRule()
+    }
+
+    func run() throws {
+        let configuration = try trainingConfiguration()
+        let destination = URL(filePath: output)
+        try AtomicFile.checkWritable(destination)
+        if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
+        let folder = try ImageFolder(at: URL(filePath: data))
+        var monitor = TrainingMonitor(epochs: epochs, json: common.json)
+        let interrupt = Interrupt()
+        let weights = try Trainer(folder: folder, configuration: configuration).train(
+            onEvent: { monitor.show($0) }, shouldStop: { interrupt.isRequested })
+        try weights.write(to: destination)
+        if let report { try Report(weights).write(to: URL(filePath: report)) }
+        try monitor.finish(weights, output: output)
+        let done = weights.training?.history.count ?? 0
+        if done < epochs {
+            Terminal.note("Stopped in epoch \(done + 1) of \(epochs); \(output) holds what was learned so far.")
+            throw ExitCode.failure
+        }
+    }
+
+    private func trainingConfiguration() throws -> TrainingConfiguration {
+        var configuration = TrainingConfiguration()
+        if let base {
+            configuration.start = .base(try WeightsFile(contentsOf: URL(filePath: base)), trains: unfreeze)
+        } else {
+            configuration.start = .network(network ?? "logonet", width: width)
+        }
+        configuration.validation = try validationRule()
+        configuration.epochs = epochs
+        configuration.batchSize = batchSize
+        configuration.learningRate = learningRate
+        configuration.labelSmoothing = labelSmoothing
+        configuration.inputSize = inputSize
+        configuration.cropAndScale = cropAndScale
+        configuration.augmentation = try augmentation()
+        configuration.seed = seed
+        configuration.threads = common.threadCount
+        configuration.precision = precision
+        return configuration
+    }
+
+    private func augmentation() throws -> Augmentation {
+        do {
+            return try Augmentation(named: augment)
+        } catch {
+            throw ValidationError("--augment: \(error)")
+        }
+    }
+
+    private func validationRule() throws -> TrainingConfiguration.Validation {
+        guard let validation else { return .split(.automatic) }
+        guard let fraction = Double(validation) else { return .folder(URL(filePath: validation)) }
+        guard fraction >= 0 && fraction < 1 else {
+            throw ValidationError(
+                "--validation is \(validation), expected a folder or a fraction from 0 to less than 1.")
+        }
+        return .split(fraction == 0 ? .none : .fraction(fraction))
+    }
+}
+
+extension Safetensors.Precision: ExpressibleByArgument {}
+extension TrainingConfiguration.Trains: ExpressibleByArgument {}

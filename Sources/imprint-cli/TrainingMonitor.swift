@@ -1,0 +1,134 @@
+internal import Foundation
+internal import Imprint
+internal import ImprintFormats
+internal import ImprintImages
+
+/// Shows a training run: a progress bar where somebody watches, a line per epoch, or JSON.
+struct TrainingMonitor {
+    private let epochs: Int
+    private let json: Bool
+    private let clock = ContinuousClock()
+    private let start: ContinuousClock.Instant
+    private var trainingStart: ContinuousClock.Instant?
+    private var imagesPerEpoch = 0
+    private var started: TrainingStart?
+    private var bar = ProgressBar()
+
+    init(epochs: Int, json: Bool) {
+        self.epochs = epochs
+        self.json = json
+        start = clock.now
+    }
+
+    mutating func show(_ event: TrainingEvent) {
+        switch event {
+        case .started(let event): show(event)
+        case .step(let step): show(step)
+        case .epoch(let metrics, let seconds): show(metrics, seconds)
+        }
+    }
+
+    private mutating func show(_ event: TrainingStart) {
+        started = event
+        trainingStart = clock.now
+        Terminal.note(
+            "Read \(event.trainingImages + event.validationImages) images of \(event.labels.count) labels "
+                + "(\(event.labels.joined(separator: ", "))): \(event.trainingImages) to train on, "
+                + "\(event.validationImages) to validate on.")
+        for image in event.skipped { Terminal.note("Skipped: \(image.reason)") }
+        if event.validationImages == 0 {
+            Terminal.note("There are no images to validate on, so the accuracy is that on the training images.")
+        }
+        Terminal.note("Training \(event.network), \(event.parameterCount) parameters, for \(epochs) epochs.")
+    }
+
+    private mutating func show(_ step: TrainingStep) {
+        imagesPerEpoch = step.imagesPerEpoch
+        guard Terminal.isInteractive, let trainingStart else { return }
+        let seen = (step.epoch - 1) * step.imagesPerEpoch + step.imagesSeen
+        let rate = Double(seen) / max((clock.now - trainingStart).seconds, 1e-9)
+        let left = Double(epochs * step.imagesPerEpoch - seen) / rate
+        bar.draw(
+            "epoch \(step.epoch)/\(epochs)", share: Double(step.imagesSeen) / Double(step.imagesPerEpoch),
+            "\(step.imagesSeen)/\(step.imagesPerEpoch)  \(Int(rate)) images/s  loss \(format(step.loss))  "
+                + "accuracy \(Terminal.percent(step.accuracy))  \(Terminal.duration(left)) left")
+    }
+
+    private mutating func show(_ metrics: EpochMetrics, _ seconds: Double) {
+        bar.clear()
+        if json {
+            // Standard output may be closed by whoever reads it; training goes on.
+            try? Terminal.emit(EpochLine(metrics, seconds))
+            return
+        }
+        var line =
+            "epoch \(metrics.epoch)/\(epochs)  loss \(format(metrics.loss))  accuracy \(Terminal.percent(metrics.accuracy))"
+        if let loss = metrics.validationLoss, let accuracy = metrics.validationAccuracy {
+            line += "  validation loss \(format(loss))  accuracy \(Terminal.percent(accuracy))"
+        }
+        let rate = Double(imagesPerEpoch) / max(seconds, 1e-9)
+        Terminal.note(line + String(format: "  %.1f s  %.0f images/s", seconds, rate))
+    }
+
+    func finish(_ weights: WeightsFile, output: String) throws {
+        guard let started, let record = weights.training else { return }
+        let line = FinishedLine(
+            accuracy: record.accuracy ?? 0, epochs: record.history.count, seconds: (clock.now - start).seconds,
+            images: started.trainingImages + started.validationImages, output: output,
+            trainingImages: started.trainingImages, validationImages: started.validationImages,
+            skipped: started.skipped.map(SkippedLine.init))
+        if json {
+            try Terminal.emit(line)
+        } else {
+            let measured = started.validationImages > 0 ? "validation" : "training"
+            Terminal.note(
+                "Wrote \(output): accuracy \(Terminal.percent(line.accuracy)) on the \(measured) images, "
+                    + "\(line.epochs) epochs in \(Terminal.duration(line.seconds)).")
+        }
+    }
+
+    private func format(_ loss: Float) -> String { String(format: "%.4f", loss) }
+}
+
+private struct EpochLine: Encodable {
+    let event = "epoch"
+    let metrics: EpochMetrics
+    let seconds: Double
+
+    init(_ metrics: EpochMetrics, _ seconds: Double) {
+        self.metrics = metrics
+        self.seconds = seconds
+    }
+
+    private enum Key: String, CodingKey { case event, seconds }
+
+    func encode(to encoder: any Encoder) throws {
+        try metrics.encode(to: encoder)
+        var values = encoder.container(keyedBy: Key.self)
+        try values.encode(event, forKey: .event)
+        try values.encode(seconds, forKey: .seconds)
+    }
+}
+
+private struct FinishedLine: Encodable {
+    let event = "finished"
+    let accuracy: Float
+    let epochs: Int
+    let seconds: Double
+    let images: Int
+    let output: String
+    let trainingImages: Int
+    let validationImages: Int
+    let skipped: [SkippedLine]
+}
+
+/// An image that could not be read, for JSON.
+struct SkippedLine: Encodable {
+    let file: String
+    let reason: String
+
+    init(_ image: SkippedImage) {
+        file = image.url.path(percentEncoded: false)
+        reason = "\(image.reason)"
+    }
+}

@@ -1,0 +1,25 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite struct HelpTests {
+    /// Fixtures/help-VERB.txt is what `COLUMNS=80 imprint VERB --help` printed; look at a change before taking it over.
+    @Test("Help pages are as they were", arguments: ["", "train", "evaluate", "classify", "inspect", "draw"])
+    func helpPages(verb: String) throws {
+        let page = verb.isEmpty ? try imprint("--help") : try imprint(verb, "--help")
+        let name = verb.isEmpty ? "help" : "help-\(verb)"
+        let file = packageFolder.appending(path: "Tests/CLITests/Fixtures/\(name).txt")
+        #expect(page.status == 0)
+        #expect(page.output == (try String(contentsOf: file, encoding: .utf8)))
+    }
+
+    @Test("Wrong use exits with 64 and says what is right")
+    func wrongUse() throws {
+        let unknown = try imprint("train", "photos", "--output", "m.imprint", "--network", "vgg")
+        #expect(unknown.status == 64)
+        #expect(unknown.errors.contains("there is no network \"vgg\"; choose one of lenet, logonet"))
+        let epochs = try imprint("train", "photos", "--output", "m.imprint", "--epochs", "0")
+        #expect(epochs.status == 64)
+        #expect(epochs.errors.contains("--epochs is 0, expected 1 to 100000"))
+    }
+}

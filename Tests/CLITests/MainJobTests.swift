@@ -1,0 +1,173 @@
+import Foundation
+import ImprintCore
+import ImprintImages
+import TestSupport
+import Testing
+
+/// The main job as a person does it: train, inspect, evaluate, classify, and what is said where something is wrong.
+@Suite struct MainJobTests {
+    @Test("Train, inspect, evaluate and classify agree with one another, in JSON")
+    func mainJob() throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 24)
+            try Data("no picture".utf8).write(to: folder.appending(path: "photos/dark/note.jpg"))
+            let trained = try imprint(
+                "train", "photos", "--output", "m.imprint", "--epochs", "3", "--input-size", "16", "--batch-size", "8",
+                "--seed", "1", "--validation", "0.25", "--json", folder: folder)
+            #expect(trained.status == 0, "\(trained.errors)")
+            let events = trained.lines
+            #expect(events.map { $0["event"] as? String } == ["epoch", "epoch", "epoch", "finished"])
+            let finished = try #require(events.last)
+            #expect(finished["epochs"] as? Int == 3)
+            #expect(finished["images"] as? Int == 24)
+            #expect(finished["validationImages"] as? Int == 6)
+            #expect(finished["output"] as? String == "m.imprint")
+            #expect((finished["skipped"] as? [[String: Any]])?.count == 1)
+            #expect(finished["accuracy"] as? Double == events[2]["validationAccuracy"] as? Double)
+
+            let inspected = try #require(try imprint("inspect", "m.imprint", "--json", folder: folder).lines.first)
+            #expect(inspected["format"] as? String == "1")
+            #expect(inspected["network"] as? String == "logonet")
+            #expect(inspected["labels"] as? [String] == ["bright", "dark"])
+            #expect(inspected["parameters"] as? Int == 389_410)
+
+            let evaluated = try imprint("evaluate", "m.imprint", "photos", "--json", folder: folder)
+            let measured = try #require(evaluated.lines.first)
+            let confusion = try #require(measured["confusion"] as? [[Int]])
+            #expect(confusion.joined().reduce(0, +) == 24)
+            #expect(measured["images"] as? Int == 24)
+            let right = Double(confusion[0][0] + confusion[1][1]) / 24
+            #expect(measured["accuracy"] as? Double == right)
+            #expect(measured["auc"] is Double)
+
+            let classified = try imprint(
+                "classify", "m.imprint", "photos/dark/0.png", "photos/dark/note.jpg", "photos/bright/0.png", "--json",
+                folder: folder)
+            #expect(classified.status == 1)
+            #expect(classified.errors.contains("note.jpg: expected a JPEG or PNG image, found text"))
+            #expect(classified.lines.map { $0["file"] as? String } == ["photos/dark/0.png", "photos/bright/0.png"])
+            for line in classified.lines {
+                let confidences = try #require(line["observations"] as? [[String: Any]])
+                    .compactMap { $0["confidence"] as? Double }
+                #expect(confidences.count == 2)
+                #expect(confidences == confidences.sorted(by: >))
+                #expect(abs(confidences.reduce(0, +) - 1) < 1e-5)
+            }
+        }
+    }
+
+    @Test("The same seed gives the same file for one and two threads")
+    func determinism() throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 12)
+            for (output, threads) in [("a", "1"), ("b", "2")] {
+                let run = try imprint(
+                    "train", "photos", "--output", output, "--epochs", "2", "--input-size", "24", "--augment",
+                    "flip,rotate,blur", "--threads", threads, folder: folder)
+                #expect(run.status == 0, "\(run.errors)")
+            }
+            let files = try ["a", "b"].map { try Data(contentsOf: folder.appending(path: $0)) }
+            #expect(files[0] == files[1])
+        }
+    }
+
+    @Test(
+        "Wrong input is one clear error, exit 1, and nothing half-written",
+        arguments: [
+            ("empty", "holds neither sub-folders nor images"),
+            ("one", "holds 1 of at least 2 classes (dark)"),
+            ("photos/dark", "and no sub-folders"),
+            ("missing", "does not exist"),
+            ("broken", "None of the images of the class \"bright\" can be read"),
+        ])
+    func wrongData(data: String, message: String) throws {
+        try withTemporaryFolder { folder in
+            let files = FileManager.default
+            try writePictures(to: folder.appending(path: "photos"), count: 4)
+            try files.createDirectory(at: folder.appending(path: "empty"), withIntermediateDirectories: true)
+            try files.createDirectory(at: folder.appending(path: "one"), withIntermediateDirectories: true)
+            for name in ["one/dark", "broken/dark"] {
+                try? files.createDirectory(at: folder.appending(path: "broken"), withIntermediateDirectories: true)
+                try files.copyItem(at: folder.appending(path: "photos/dark"), to: folder.appending(path: name))
+            }
+            try files.createDirectory(at: folder.appending(path: "broken/bright"), withIntermediateDirectories: true)
+            let picture = try Data(contentsOf: folder.appending(path: "photos/bright/0.png"))
+            try picture.prefix(picture.count / 2).write(to: folder.appending(path: "broken/bright/0.png"))
+            let run = try imprint("train", data, "--output", "m.imprint", "--epochs", "1", folder: folder)
+            #expect(run.status == 1)
+            #expect(run.errors.contains(message), "\(run.errors)")
+            #expect(run.output.isEmpty)
+            #expect(try !files.contentsOfDirectory(atPath: folder.path).contains { $0.contains("imprint") })
+        }
+    }
+
+    @Test("An output that cannot be written is found before training")
+    func unwritableOutput() throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 4)
+            let run = try imprint("train", "photos", "--output", "nowhere/m.imprint", folder: folder)
+            #expect(run.status == 1)
+            #expect(run.errors.contains("create its folder first"))
+            #expect(!run.errors.contains("epoch"))
+        }
+    }
+
+    @Test("A model that is cut short, foreign, newer or made for other labels is refused by name")
+    func wrongModels() throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 4)
+            let run = try imprint(
+                "train", "photos", "--output", "m.imprint", "--epochs", "1", "--input-size", "16", folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            let model = try Data(contentsOf: folder.appending(path: "m.imprint"))
+            try model.prefix(4000).write(to: folder.appending(path: "short.imprint"))
+            try Data("a text".utf8).write(to: folder.appending(path: "foreign.imprint"))
+            let newer = Array(model).replacing(
+                Array(#""imprint.format":"1""#.utf8), with: Array(#""imprint.format":"2""#.utf8))
+            try Data(newer).write(to: folder.appending(path: "newer.imprint"))
+            for (file, message) in [
+                ("short.imprint", "was cut off"), ("foreign.imprint", "is not a safetensors file"),
+                ("newer.imprint", "was written by a newer Imprint (format 2)"),
+            ] {
+                let refused = try imprint("classify", file, "photos/dark/0.png", folder: folder)
+                #expect(refused.status == 1)
+                #expect(refused.errors.contains(message), "\(file): \(refused.errors)")
+            }
+            try FileManager.default.moveItem(
+                at: folder.appending(path: "photos/dark"), to: folder.appending(path: "photos/night"))
+            let mismatch = try imprint("evaluate", "m.imprint", "photos", folder: folder)
+            #expect(mismatch.status == 1)
+            #expect(mismatch.errors.contains("has the folders night, which the model does not know; it knows bright, dark"))
+        }
+    }
+
+    @Test(
+        "The photos of a real application are all read",
+        .enabled(if: ReferenceData.has("data/viget-train"), "the reference photos are not here"))
+    func realPhotos() throws {
+        try withTemporaryFolder { folder in
+            let run = try imprint(
+                "train", ReferenceData.folder.appending(path: "data/viget-train").path, "--output", "v.imprint", "--epochs",
+                "1", "--input-size", "16", "--width", "0.25", "--json", folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            #expect(run.lines.last?["images"] as? Int == 871)
+            #expect((run.lines.last?["skipped"] as? [Any])?.isEmpty == true)
+        }
+    }
+
+    /// Noisy pictures, bright or dark.
+    private func writePictures(to folder: URL, count: Int) throws {
+        for index in 0..<count {
+            let label = index % 2 == 0 ? "bright" : "dark"
+            var stream = RandomStream(seed: 1, "pictures", index)
+            var image = Image(width: 20, height: 24)
+            for place in image.samples.indices {
+                image.samples[place] = UInt8(stream.uniform(in: label == "dark" ? 0...150 : 105...255))
+            }
+            let file = folder.appending(path: "\(label)/\(index / 2).png")
+            try FileManager.default.createDirectory(
+                at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try ImageFile.write(image, to: file)
+        }
+    }
+}

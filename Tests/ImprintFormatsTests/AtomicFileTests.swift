@@ -1,0 +1,179 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import ImprintFormats
+
+@Suite struct AtomicFileTests {
+    @Test("A new file holds what was written, and nothing else is left in the folder")
+    func newFile() throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "new.bin")
+            try AtomicFile.write(to: url) { output in
+                try output.write([1, 2])
+                try output.write([])
+                try output.write([3])
+            }
+            #expect(try Data(contentsOf: url) == Data([1, 2, 3]))
+            #expect(try permissions(of: url) & ~0o644 == 0)
+            #expect(try names(in: folder) == ["new.bin"])
+        }
+    }
+
+    @Test("Until the last byte is written the old file stands under its name, as it would after a crash")
+    func crash() throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "model.imprint")
+            try AtomicFile.write([1, 2, 3], to: url)
+            try AtomicFile.write(to: url) { output in
+                try output.write([9, 9])
+                #expect(try Data(contentsOf: url) == Data([1, 2, 3]))
+            }
+            #expect(try Data(contentsOf: url) == Data([9, 9]))
+        }
+    }
+
+    @Test("What a killed process left behind does not stand in the way")
+    func leftOver() throws {
+        try withTemporaryFolder { folder in
+            let leftOver = ".imprint-\(getpid())-0.partial"
+            try Data([7]).write(to: folder.appending(path: leftOver))
+            try AtomicFile.write([1], to: folder.appending(path: "a"))
+            #expect(try names(in: folder) == [leftOver, "a"])
+        }
+    }
+
+    @Test("A failure while writing leaves the old file and no temporary one")
+    func failure() throws {
+        struct Failure: Error {}
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "model.imprint")
+            try AtomicFile.write([1, 2, 3], to: url)
+            #expect(throws: Failure.self) {
+                try AtomicFile.write(to: url) { output in
+                    try output.write([9])
+                    throw Failure()
+                }
+            }
+            #expect(try Data(contentsOf: url) == Data([1, 2, 3]))
+            #expect(try names(in: folder) == ["model.imprint"])
+        }
+    }
+
+    @Test("An existing file keeps its permissions")
+    func keepsPermissions() throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "private")
+            try AtomicFile.write([1], to: url)
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: url.path)
+            try AtomicFile.write([2], to: url)
+            #expect(try permissions(of: url) == 0o600)
+        }
+    }
+
+    @Test("A symbolic link stays and the file it names is replaced", arguments: [true, false])
+    func link(targetExists: Bool) throws {
+        try withTemporaryFolder { folder in
+            let models = folder.appending(path: "models")
+            try FileManager.default.createDirectory(at: models, withIntermediateDirectories: false)
+            let target = models.appending(path: "v3")
+            if targetExists { try AtomicFile.write([1], to: target) }
+            let first = folder.appending(path: "current")
+            let second = folder.appending(path: "model")
+            try FileManager.default.createSymbolicLink(atPath: first.path, withDestinationPath: "models/v3")
+            try FileManager.default.createSymbolicLink(atPath: second.path, withDestinationPath: first.path)
+            try AtomicFile.write([2], to: second)
+            #expect(try Data(contentsOf: target) == Data([2]))
+            #expect(try FileManager.default.destinationOfSymbolicLink(atPath: first.path) == "models/v3")
+            #expect(try FileManager.default.destinationOfSymbolicLink(atPath: second.path) == first.path)
+        }
+    }
+
+    @Test("A circle of links is an error")
+    func circle() throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "a")
+            try FileManager.default.createSymbolicLink(atPath: url.path, withDestinationPath: "a")
+            #expect(throws: FileError.self) { try AtomicFile.write([1], to: url) }
+        }
+    }
+
+    @Test("The name may be as long as the file system allows")
+    func longName() throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: String(repeating: "n", count: 255))
+            try AtomicFile.write([1], to: url)
+            #expect(try Data(contentsOf: url) == Data([1]))
+        }
+    }
+
+    @Test("A folder that is missing, or not a folder, is named with what to do about it")
+    func noFolder() throws {
+        try withTemporaryFolder { folder in
+            try AtomicFile.write([1], to: folder.appending(path: "file"))
+            let missing = #expect(throws: FileError.self) {
+                try AtomicFile.write([1], to: folder.appending(path: "missing/model"))
+            }
+            #expect(
+                missing?.description.contains("missing/model: cannot be written (No such file or directory)") == true)
+            #expect(missing?.description.contains("create its folder first") == true)
+            let notAFolder = #expect(throws: FileError.self) {
+                try AtomicFile.write([1], to: folder.appending(path: "file/model"))
+            }
+            #expect(notAFolder?.description.contains("not a folder") == true)
+        }
+    }
+
+    @Test("Whether a file can be written is known beforehand, and finding out changes nothing")
+    func checkWritable() throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "model")
+            try AtomicFile.checkWritable(url)
+            #expect(try names(in: folder) == [])
+            try AtomicFile.write([1], to: url)
+            try AtomicFile.checkWritable(url)
+            #expect(try Data(contentsOf: url) == Data([1]))
+            #expect(throws: FileError.self) { try AtomicFile.checkWritable(folder) }
+            #expect(throws: FileError.self) { try AtomicFile.checkWritable(folder.appending(path: "missing/model")) }
+        }
+    }
+
+    @Test("A folder without write permission is refused", .disabled(if: geteuid() == 0, "root may write anywhere"))
+    func unwritableFolder() throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "model")
+            try AtomicFile.write([1], to: url)
+            try FileManager.default.setAttributes([.posixPermissions: 0o555], ofItemAtPath: folder.path)
+            defer { try? FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: folder.path) }
+            let error = #expect(throws: FileError.self) { try AtomicFile.write([2], to: url) }
+            #expect(error?.description.contains("choose a folder that you may write to") == true)
+            #expect(try Data(contentsOf: url) == Data([1]))
+        }
+    }
+
+    @Test("Folders and devices are never replaced", arguments: ["/dev/null", "/tmp"])
+    func notAFile(path: String) {
+        let error = #expect(throws: FileError.self) { try AtomicFile.write([1], to: URL(filePath: path)) }
+        #expect(error?.description.contains("choose the name of a file") == true)
+    }
+
+    @Test("A full disk is an error that says so", .enabled(if: FileManager.default.fileExists(atPath: "/dev/full")))
+    func fullDisk() throws {
+        let descriptor = open("/dev/full", O_WRONLY)
+        try #require(descriptor >= 0)
+        defer { close(descriptor) }
+        #expect(throws: FileError.cannotWrite("model", errno: ENOSPC)) {
+            try AtomicFile.Output(descriptor: descriptor, path: "model").write([1])
+        }
+        #expect(FileError.cannotWrite("model", errno: ENOSPC).description.contains("free some space"))
+    }
+
+    private func permissions(of url: URL) throws -> Int {
+        let attributes = try FileManager.default.attributesOfItem(atPath: url.path)
+        return try #require(attributes[.posixPermissions] as? NSNumber).intValue
+    }
+
+    private func names(in folder: URL) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+    }
+}

@@ -1,0 +1,226 @@
+import Foundation
+import ImprintNetwork
+import TestSupport
+import Testing
+
+@testable import ImprintFormats
+
+/// Valid safetensors files that are not valid weights files.
+@Suite struct HostileWeightsFileTests {
+    private static let keys = [
+        "imprint.network", "imprint.labels", "imprint.preprocessing", "imprint.training", "imprint.digest",
+    ]
+
+    @Test(
+        "Other formats are refused by name",
+        arguments: [
+            (nil, .foreign, "not one of Imprint's"),
+            (
+                "2", .newerFormat(found: 2),
+                "was written by a newer Imprint (format 2); this one reads up to 1; update Imprint"
+            ),
+            ("999", .newerFormat(found: 999), "update Imprint"),
+            ("0", .unknownFormat(found: "0"), "which no Imprint ever wrote"),
+            ("-1", .unknownFormat(found: "-1"), "which no Imprint ever wrote"),
+            ("one", .unknownFormat(found: "one"), "which no Imprint ever wrote"),
+            ("99999999999999999999", .unknownFormat(found: "99999999999999999999"), "which no Imprint ever wrote"),
+        ] as [(String?, WeightsFileError.Problem, String)])
+    func formats(format: String?, problem: WeightsFileError.Problem, text: String) throws {
+        let error = try error(metadata: ["imprint.format": format])
+        #expect(error?.problem == problem)
+        #expect(error?.description.contains(text) == true)
+    }
+
+    @Test("A missing entry is refused by name, except the training record", arguments: keys)
+    func missing(key: String) throws {
+        if key == "imprint.training" {
+            try withChanged(metadata: [key: nil]) { url in
+                let weights = try WeightsFile(contentsOf: url)
+                #expect(weights.training == nil)
+            }
+        } else {
+            #expect(try error(metadata: [key: nil])?.problem == .missingMetadata(key: key))
+        }
+    }
+
+    @Test(
+        "An entry that is not the JSON it must be is refused by name", arguments: keys.dropLast(),
+        [
+            "", "{", "null", "7", "\"text\"", "[[]]", "{\"unknown\":1}", String(repeating: "[", count: 100_000),
+            "\"]]]]]]]]]]\"" + String(repeating: "{\"a\":", count: 100_000),
+        ])
+    func notJSON(key: String, text: String) throws {
+        let error = try error(metadata: [key: text])
+        guard case .invalidMetadata(let found, let reason) = error?.problem else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(found == key)
+        #expect(!reason.isEmpty)
+    }
+
+    @Test(
+        "A network that cannot be is refused in words",
+        arguments: [
+            ("\"kernelSize\":{\"height\":3,", "\"kernelSize\":{\"height\":0,", "kernelSize is 0x3"),
+            ("\"kernelSize\":{\"height\":3,", "\"kernelSize\":{\"height\":-1,", "kernelSize is -1x3"),
+            ("\"kernelSize\":{\"height\":3,", "\"kernelSize\":{\"height\":4611686018427387904,", "at most 32768x32768"),
+            ("\"kernelSize\":{\"height\":3,", "\"kernelSize\":{\"height\":9223372036854775808,", "imprint.network"),
+            ("\"kernelSize\":{\"height\":3,", "\"kernelSize\":{\"height\":3.5,", "imprint.network"),
+            ("\"kernelSize\":{\"height\":3,", "\"kernelSize\":{\"width\":3,", "imprint.network"),
+            ("\"outputChannels\":2}", "\"outputChannels\":4611686018427387904}", "at most 2147483647 numbers"),
+            ("\"outputChannels\":3,", "\"outputChannels\":9223372036854775807,", "at most 2147483647 numbers"),
+            ("\"height\":16", "\"height\":9223372036854775807", "at most 2147483647 numbers"),
+            ("\"channels\":3", "\"channels\":4611686018427387904", "at most 2147483647 numbers"),
+            ("\"kind\":\"dense\"", "\"kind\":\"dance\"", "there is no layer \"dance\""),
+            ("\"inputs\":[\"input\"]", "\"inputs\":[\"nothing\"]", "which no node before it is named"),
+            ("\"inputs\":[\"input\"]", "\"inputs\":[]", "found 0 inputs"),
+        ])
+    func invalidNetwork(part: String, replacement: String, text: String) throws {
+        let network = try json(sampleWeights().network)
+        try #require(network.contains(part))
+        let changed = network.replacing(part, with: replacement)
+        #expect(try error(metadata: ["imprint.network": changed])?.description.contains(text) == true)
+    }
+
+    @Test("Labels must be as many as outputs, and different")
+    func labels() throws {
+        #expect(try error(metadata: ["imprint.labels": "[]"])?.problem == .labelCount(found: 0, outputs: 2))
+        #expect(try error(metadata: ["imprint.labels": "[\"a\"]"])?.problem == .labelCount(found: 1, outputs: 2))
+        #expect(try error(metadata: ["imprint.labels": "[\"a\",\"a\"]"])?.problem == .duplicateLabel("a"))
+    }
+
+    /// What survives as a network must have parameters that can be laid out, or the trap would only come later.
+    @Test("A network with any number replaced is refused or still sound", arguments: ["logonet", "lenet"])
+    func anyNumber(name: String) throws {
+        let text = try json(Network.named(name, labels: 2, inputSize: 32, width: 0.05))
+        for number in text.matches(of: /-?[0-9.]+(?=[,}])/) {
+            for replacement in ["-1", "0", "65536", "2147483648", "4611686018427387904", "9223372036854775807", "1e30"]
+            {
+                let changed = text.replacingCharacters(in: number.range, with: replacement)
+                guard let network: Network = try? value("network", in: ["network": changed]) else { continue }
+                _ = ParameterLayout(network).count
+            }
+        }
+    }
+
+    @Test(
+        "Preprocessing that cannot be is refused in words",
+        arguments: [
+            ("\"width\":16", "\"width\":0", "the size 0x16"),
+            ("\"width\":16", "\"width\":4611686018427387904", "expected 1x1 to 16384x16384"),
+            ("\"width\":16", "\"width\":32", "prepares images as 16x32x3 for a network that takes 16x16x3"),
+            ("\"mean\":[", "\"mean\":[1,", "4 means and 3 scales"),
+            ("\"mean\":[", "\"mean\":[\"NaN\",", "4 means and 3 scales"),
+            ("\"scale-fit\"", "\"scale-fill-fit\"", "imprint.preprocessing"),
+            ("\"sRGB\"", "\"CMYK\"", "the colour space \"CMYK\""),
+        ])
+    func invalidPreprocessing(part: String, replacement: String, text: String) throws {
+        let preprocessing = try json(sampleWeights().preprocessing)
+        try #require(preprocessing.contains(part))
+        let changed = preprocessing.replacing(part, with: replacement)
+        #expect(try error(metadata: ["imprint.preprocessing": changed])?.description.contains(text) == true)
+    }
+
+    @Test("A network that is no classifier is refused")
+    func notAClassifier() throws {
+        var builder = NetworkBuilder(name: "image", input: Shape(height: 4, width: 4, channels: 1))
+        builder.add(ReLU())
+        let network = try json(builder.network())
+        let error = try error(metadata: ["imprint.network": network])
+        #expect(error?.description.contains("one number per label") == true)
+    }
+
+    @Test("Tensors that are missing, left over or of another shape are listed")
+    func otherTensors() throws {
+        let error = try error { tensors in
+            tensors.removeAll { $0.name == "head.bias" }
+            tensors.append(.init(name: "extra", shape: [1], values: [0]))
+            if let place = tensors.firstIndex(where: { $0.name == "head.weight" }) {
+                let weight = tensors[place]
+                tensors[place] = .init(name: weight.name, shape: weight.shape.reversed(), values: weight.values)
+            }
+        }
+        guard case .incomplete(let report) = error?.problem else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(report.missing == ["head.bias"])
+        #expect(report.unused == ["extra"])
+        #expect(report.mismatched.map(\.name) == ["head.weight"])
+        #expect(error?.description.contains("missing in the file: head.bias") == true)
+    }
+
+    @Test("A file with numbers that are none is refused by the tensor's name", arguments: [Float.nan, .infinity])
+    func notFinite(value: Float) throws {
+        let error = try error { tensors in
+            tensors.removeAll { $0.name == "head.bias" }
+            tensors.append(.init(name: "head.bias", shape: [2], values: [0, value]))
+        }
+        #expect(error?.problem == .notFinite(tensor: "head.bias"))
+    }
+
+    @Test("A single flipped bit in the tensors is found")
+    func flippedBit() throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "model.imprint")
+            try sampleWeights().write(to: url)
+            let whole = try Data(contentsOf: url)
+            let dataLength = try Safetensors.File(contentsOf: url).header.tensors.last?.byteRange.upperBound
+            let dataStart = whole.count - (try #require(dataLength))
+            for place in stride(from: dataStart, to: whole.count, by: (whole.count - dataStart) / 40) + [
+                whole.count - 1
+            ] {
+                var changed = whole
+                changed[place] ^= 1 << (place % 8)
+                try changed.write(to: url)
+                let error = #expect(throws: WeightsFileError.self) { try WeightsFile(contentsOf: url) }
+                #expect(error?.description.contains("is damaged: the digest of its tensors is") == true)
+            }
+        }
+    }
+
+    @Test("A file cut off anywhere is refused")
+    func truncated() throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "model.imprint")
+            try sampleWeights().write(to: url)
+            let whole = try Data(contentsOf: url)
+            for length in stride(from: 0, to: whole.count, by: 61) {
+                try whole.prefix(length).write(to: url)
+                #expect(throws: SafetensorsError.self) { try WeightsFile(contentsOf: url) }
+            }
+        }
+    }
+
+    /// The error that the sample file gives with some metadata replaced (or removed, with `nil`) and tensors changed.
+    private func error(
+        metadata changes: [String: String?] = [:], tensors change: (inout [Safetensors.Tensor]) -> Void = { _ in }
+    ) throws -> WeightsFileError? {
+        try withChanged(metadata: changes, tensors: change) { url in
+            #expect(throws: WeightsFileError.self) { try WeightsFile(contentsOf: url) }
+        }
+    }
+
+    private func withChanged<Result>(
+        metadata changes: [String: String?], tensors change: (inout [Safetensors.Tensor]) -> Void = { _ in },
+        _ body: (URL) throws -> Result
+    ) throws -> Result {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "model.imprint")
+            try sampleWeights().write(to: url)
+            let file = try Safetensors.File(contentsOf: url)
+            var tensors = try file.header.tensors.map {
+                Safetensors.Tensor(name: $0.name, shape: $0.shape, values: try file.values(of: $0))
+            }
+            change(&tensors)
+            try Safetensors.write(tensors, to: url) { digest in
+                var metadata = file.header.metadata
+                metadata["imprint.digest"] = digest
+                for (key, value) in changes { metadata[key] = value }
+                return metadata
+            }
+            return try body(url)
+        }
+    }
+}

@@ -1,0 +1,287 @@
+import Foundation
+import ImprintCore
+import TestSupport
+import Testing
+
+@testable import ImprintImages
+
+@Suite("Augmentation") struct AugmentationTests {
+    private func varied(_ image: Image, _ kinds: Augmentation.Kind..., seed: UInt64 = 1) -> Image {
+        var stream = RandomStream(seed: seed, "augmentation")
+        return Augmentation(Set(kinds)).apply(to: image, using: &stream)
+    }
+
+    // MARK: Words
+
+    @Test("Words switch on what they name") func words() throws {
+        #expect(try Augmentation(named: "none") == .none)
+        #expect(try Augmentation(named: "blur,flip,rotate,flip") == Augmentation([.flip, .rotate, .blur]))
+        let all = try Augmentation(named: Augmentation.words.joined(separator: ","))
+        #expect(all.kinds == Set(Augmentation.Kind.allCases))
+        #expect(all.words == ["flip", "flip-vertical", "rotate", "crop", "exposure", "blur"])
+    }
+
+    @Test("An unknown word is refused by name", arguments: ["", "spin", "flip,", "flip,none", "Flip", "flip, blur"])
+    func unknownWords(words: String) {
+        let word = words.split(separator: ",", omittingEmptySubsequences: false).last.map(String.init) ?? ""
+        let known = Augmentation.words + ["none"]
+        #expect(throws: ImageError.unknownAugmentation(word: word, known: known)) {
+            try Augmentation(named: words)
+        }
+        let text = "\(ImageError.unknownAugmentation(word: word, known: known))"
+        for part in ["\"\(word)\""] + known { #expect(text.contains(part)) }
+    }
+
+    // MARK: Draws
+
+    @Test("The same stream gives the same image, another another") func repeatable() {
+        let image = Image.noise(width: 20, height: 20, channels: 3)
+        var different: Set<Image> = []
+        for seed in 0..<10 as Range<UInt64> {
+            let result = varied(image, .rotate, .crop, .exposure, seed: seed)
+            #expect(result == varied(image, .rotate, .crop, .exposure, seed: seed))
+            different.insert(result)
+        }
+        #expect(different.count == 10)
+    }
+
+    @Test("Nothing switched on gives the image back, bit for bit, and uses the stream all the same") func none() {
+        let image = Image.noise(width: 9, height: 7, channels: 3)
+        var (idle, busy) = (RandomStream(seed: 3, "x"), RandomStream(seed: 3, "x"))
+        #expect(Augmentation.none.apply(to: image, using: &idle) == image)
+        _ = Augmentation(Set(Augmentation.Kind.allCases)).apply(to: image, using: &busy)
+        #expect(idle.next() == busy.next())
+    }
+
+    @Test("What a switch draws does not depend on the others") func independent() {
+        let image = Image.gradient(width: 24, height: 24)
+        for seed in 0..<20 as Range<UInt64> {
+            // A flip is exact, so that it can be taken off again.
+            let flips = varied(image, .flip, seed: seed) != image
+            let rotated = varied(image, .rotate, seed: seed)
+            let both = varied(image, .rotate, .flip, seed: seed)
+            #expect(largestDifference(both.samples, (flips ? rotated.mirrored() : rotated).samples) <= 1)
+
+            let blurs = varied(image, .blur, seed: seed) != image
+            #expect((varied(image, .flip, .blur, seed: seed) != varied(image, .flip, seed: seed)) == blurs)
+            let gain = varied(Image(width: 4, height: 4, filledWith: 100), .exposure, seed: seed).samples[0]
+            let gainWithOthers = varied(
+                Image(width: 4, height: 4, filledWith: 100), .rotate, .crop, .exposure, seed: seed
+            ).samples[0]
+            #expect(gain == gainWithOthers)
+        }
+    }
+
+    @Test("Flips happen every second time, blur every third") func shares() {
+        // Large enough that the weakest blur shows.
+        let image = Image.noise(width: 110, height: 110, channels: 1)
+        func count(_ kind: Augmentation.Kind) -> Int {
+            (0..<200 as Range<UInt64>).count { varied(image, kind, seed: $0) != image }
+        }
+        #expect((75...125).contains(count(.flip)))
+        #expect((75...125).contains(count(.flipVertical)))
+        #expect((45...90).contains(count(.blur)))
+        #expect(count(.rotate) > 195)
+    }
+
+    // MARK: Geometry
+
+    @Test("A flip is exact", arguments: [(1, 1), (4, 3), (7, 2), (30, 31)], [1, 3, 4])
+    func flip(size: (Int, Int), channels: Int) {
+        let image = Image.noise(width: size.0, height: size.1, channels: channels)
+        #expect(image.warped(by: AffineMap().flipped(horizontally: true)) == image.mirrored())
+        #expect(image.warped(by: AffineMap().flipped(horizontally: false)) == image.upsideDown())
+        for seed in 0..<6 as Range<UInt64> {
+            #expect([image, image.mirrored()].contains(varied(image, .flip, seed: seed)))
+            #expect([image, image.upsideDown()].contains(varied(image, .flipVertical, seed: seed)))
+        }
+    }
+
+    @Test("The identity is exact", arguments: [1, 3, 4]) func identity(channels: Int) {
+        let image = Image.noise(width: 13, height: 6, channels: channels)
+        #expect(AffineMap().isIdentity)
+        #expect(image.warped(by: AffineMap()) == image)
+    }
+
+    @Test("A positive angle turns the picture counter-clockwise") func direction() {
+        // A dot right of the centre of a black picture; a quarter turn moves it above the centre.
+        var image = Image(width: 21, height: 21, channels: 1)
+        image.samples[10 * 21 + 18] = 255
+        #expect(image.warped(by: AffineMap().rotated(by: .pi / 2)).brightest == [10, 2])
+        let turned = image.warped(by: AffineMap().rotated(by: 15 * .pi / 180)).brightest
+        #expect(turned == [18, 8])
+    }
+
+    @Test("Steps are applied to the picture one after the other") func order() {
+        var image = Image(width: 21, height: 21, channels: 1)
+        image.samples[10 * 21 + 18] = 255
+        // To the top, and then to the bottom; the other way round the flip would change nothing.
+        let map = AffineMap().rotated(by: .pi / 2).flipped(horizontally: false)
+        #expect(image.warped(by: map).brightest == [10, 18])
+    }
+
+    @Test("Zooming enlarges about the centre, and a shift to the right looks further right") func zoom() {
+        var image = Image(width: 21, height: 21, channels: 1)
+        image.samples[10 * 21 + 14] = 255
+        #expect(image.warped(by: AffineMap().zoomed(by: 2, movedBy: (0, 0), in: image)).brightest == [18, 10])
+        let moved = image.warped(by: AffineMap().zoomed(by: 1, movedBy: (2 / 21, -3 / 21), in: image))
+        #expect(moved.brightest == [12, 13])
+    }
+
+    @Test(
+        "A warp is that of a plain version in double precision", arguments: [(1, 1), (1, 8), (17, 11), (32, 32)],
+        [1, 3, 4])
+    func likePlainWarp(size: (Int, Int), channels: Int) {
+        let image = Image.noise(width: size.0, height: size.1, channels: channels)
+        let maps = [
+            AffineMap().rotated(by: 0.2), AffineMap().rotated(by: -0.26), AffineMap().rotated(by: 1.9),
+            AffineMap().zoomed(by: 1.2, movedBy: (0.07, -0.05), in: image).rotated(by: 0.1).flipped(horizontally: true),
+            AffineMap().zoomed(by: 0.5, movedBy: (0.9, 2), in: image), AffineMap(a: 0, d: 0, shiftX: 1e6, shiftY: -1e6),
+        ]
+        for map in maps {
+            for gain in [0.7, 1, 1.3] as [Float] {
+                let result = image.warped(by: map, gain: gain)
+                #expect(largestDifference(result.samples, plainWarp(image, map, gain: gain)) <= 1, "\(map) \(gain)")
+            }
+        }
+    }
+
+    @Test("Rotation stays within 15°, both ways") func rotationRange() {
+        // The dot 40 pixels right of the centre moves up and down by at most 40 · sin 15° = 10.4 pixels.
+        var image = Image(width: 101, height: 101, channels: 1)
+        for y in 49...51 { for x in 89...91 { image.samples[y * 101 + x] = 255 } }
+        let heights = (0..<100 as Range<UInt64>).map { varied(image, .rotate, seed: $0).brightest[1] - 50 }
+        #expect(heights.allSatisfy { abs($0) <= 12 })
+        #expect((heights.min() ?? 0) < -7 && (heights.max() ?? 0) > 7)
+    }
+
+    // MARK: Exposure
+
+    @Test("Exposure stays within 0.4 stops and within 0…255") func exposure() {
+        let grey = (0..<200 as Range<UInt64>).map {
+            varied(Image(width: 2, height: 2, filledWith: 100), .exposure, seed: $0)
+        }
+        #expect(grey.allSatisfy { Set($0.samples).count == 1 })
+        let values = grey.map { $0.samples[0] }
+        // 100 · 2^±0.4
+        #expect(values.allSatisfy { (75...133).contains($0) })
+        #expect((values.min() ?? 255) < 80 && (values.max() ?? 0) > 127)
+        for seed in 0..<20 as Range<UInt64> {
+            #expect(varied(Image(width: 2, height: 2), .exposure, seed: seed).samples.allSatisfy { $0 == 0 })
+            let white = varied(Image(width: 2, height: 2, filledWith: 255), .exposure, seed: seed).samples
+            #expect(white.allSatisfy { $0 >= 193 })
+        }
+    }
+
+    // MARK: Blur
+
+    @Test(
+        "A blur is that of a plain Gaussian sum", arguments: [(1, 1), (1, 9), (12, 5), (33, 20)],
+        [0.05, 0.3, 1, 2.7, 6] as [Float])
+    func likePlainBlur(size: (Int, Int), deviation: Float) {
+        for channels in [1, 3, 4] {
+            let image = Image.noise(width: size.0, height: size.1, channels: channels)
+            let result = image.blurred(deviation: deviation)
+            #expect(largestDifference(result.samples, plainBlur(image, Double(deviation))) <= 1)
+        }
+    }
+
+    @Test("A blur keeps the mean") func meanOfBlur() {
+        // The border is flat, so that what is continued there is what the picture has there.
+        var image = Image(width: 40, height: 40, channels: 1, filledWith: 60)
+        for y in 15..<25 { for x in 15..<25 { image.samples[y * 40 + x] = UInt8((37 * x + 91 * y) % 256) } }
+        func mean(_ image: Image) -> Double { Double(image.samples.reduce(0) { $0 + Int($1) }) / 1600 }
+        for deviation in [0.5, 1, 2, 3] as [Float] {
+            #expect(abs(mean(image.blurred(deviation: deviation)) - mean(image)) < 0.25)
+        }
+    }
+
+    @Test("A flat picture stays as it is, and so does any with no deviation", arguments: [0, 1, 128, 255] as [UInt8])
+    func flat(value: UInt8) {
+        let image = Image(width: 15, height: 10, filledWith: value)
+        #expect(image.blurred(deviation: 2.2) == image)
+        let noise = Image.noise(width: 5, height: 5, channels: 3)
+        #expect(noise.blurred(deviation: 0) == noise)
+    }
+}
+
+extension Image {
+    fileprivate func mirrored() -> Image {
+        var result = self
+        for y in 0..<height {
+            for x in 0..<width {
+                for channel in 0..<channels {
+                    result.samples[(y * width + x) * channels + channel] = pixel(width - 1 - x, y)[channel]
+                }
+            }
+        }
+        return result
+    }
+
+    fileprivate func upsideDown() -> Image {
+        var result = self
+        let row = width * channels
+        for y in 0..<height {
+            result.samples.replaceSubrange(
+                (y * row)..<((y + 1) * row), with: samples[((height - 1 - y) * row)..<((height - y) * row)])
+        }
+        return result
+    }
+
+    /// The column and row of the brightest pixel of a grey image.
+    fileprivate var brightest: [Int] {
+        let place = samples.indices.max { samples[$0] < samples[$1] } ?? 0
+        return [place % width, place / width]
+    }
+}
+
+private func plainWarp(_ image: Image, _ map: AffineMap, gain: Float) -> [UInt8] {
+    var result: [UInt8] = []
+    let (centreX, centreY) = (Double(image.width - 1) / 2, Double(image.height - 1) / 2)
+    for y in 0..<image.height {
+        for x in 0..<image.width {
+            let (dx, dy) = (Double(x) - centreX, Double(y) - centreY)
+            let sourceX = Double(map.a) * dx + Double(map.b) * dy + Double(map.shiftX) + centreX
+            let sourceY = Double(map.c) * dx + Double(map.d) * dy + Double(map.shiftY) + centreY
+            for channel in 0..<image.channels {
+                var sum = 0.0
+                for column in [floor(sourceX), floor(sourceX) + 1] {
+                    for row in [floor(sourceY), floor(sourceY) + 1] {
+                        let weight = (1 - abs(sourceX - column)) * (1 - abs(sourceY - row))
+                        let fromX = Int(min(max(column, 0), Double(image.width - 1)))
+                        let fromY = Int(min(max(row, 0), Double(image.height - 1)))
+                        sum += weight * Double(image.pixel(fromX, fromY)[channel])
+                    }
+                }
+                result.append(UInt8(min((sum * Double(gain)).rounded(), 255)))
+            }
+        }
+    }
+    return result
+}
+
+private func plainBlur(_ image: Image, _ deviation: Double) -> [UInt8] {
+    let radius = max(1, Int((3 * deviation).rounded(.up)))
+    func weight(_ x: Int, _ y: Int) -> Double { exp(-Double(x * x + y * y) / (2 * deviation * deviation)) }
+    var total = 0.0
+    for dy in -radius...radius { for dx in -radius...radius { total += weight(dx, dy) } }
+    var result: [UInt8] = []
+    for y in 0..<image.height {
+        for x in 0..<image.width {
+            var sums = [Double](repeating: 0, count: image.channels)
+            for dy in -radius...radius {
+                for dx in -radius...radius {
+                    let pixel =
+                        (min(max(y + dy, 0), image.height - 1) * image.width + min(max(x + dx, 0), image.width - 1))
+                        * image.channels
+                    let factor = weight(dx, dy)
+                    for channel in 0..<image.channels {
+                        sums[channel] += factor * Double(image.samples[pixel + channel])
+                    }
+                }
+            }
+            result += sums.map { UInt8(($0 / total).rounded()) }
+        }
+    }
+    return result
+}

@@ -1,0 +1,76 @@
+import Foundation
+import ImprintCore
+import ImprintImages
+import TestSupport
+import Testing
+
+@Suite("Batch loader: how it ends") struct BatchLoaderEndTests {
+    /// Makes `count` pictures of each label, the named ones of text instead.
+    private func withItems<Result>(
+        labels: Int, count: Int, unreadable: Set<String>, _ body: ([ImageFolder.Item]) throws -> Result
+    ) throws -> Result {
+        try withTemporaryFolder { root in
+            var items: [ImageFolder.Item] = []
+            for label in 0..<labels {
+                for index in 0..<count {
+                    let name = "\(label)-\(index).png"
+                    let url = root.appending(path: name)
+                    if unreadable.contains(name) {
+                        try Data("no picture".utf8).write(to: url)
+                    } else {
+                        try ImageFile.write(Image.noise(width: 40, height: 30, channels: 3), to: url)
+                    }
+                    items.append(ImageFolder.Item(url: url, label: label))
+                }
+            }
+            return try body(items)
+        }
+    }
+
+    private func loader(_ items: [ImageFolder.Item], labels: [String]) throws -> BatchLoader {
+        try BatchLoader(
+            items: items, labels: labels, preprocessing: Preprocessing(width: 24, height: 24), batchSize: 4,
+            shuffles: true, seed: 1, workers: Workers(2), memoryLimit: 0)
+    }
+
+    @Test("A label without a readable image is reported with its own files, not those of others") func emptyLabel()
+        throws
+    {
+        let unreadable: Set = ["0-1.png", "1-0.png", "1-1.png", "1-2.png", "1-3.png", "2-3.png"]
+        try withItems(labels: 4, count: 4, unreadable: unreadable) { items in
+            let error = #expect(throws: ImageError.self) { try loader(items, labels: ["a", "b", "c", "d"]) }
+            let reasons = items[4..<8].map {
+                SkippedImage(url: $0.url, reason: .notAnImage(file: $0.url, found: "text"))
+            }
+            #expect(error == .noReadableImages(label: "b", skipped: reasons))
+            let text = error.map { "\($0)" } ?? ""
+            for part in ["\"b\"", "4 in all", "1-0.png", "1-1.png", "1-2.png", "And 1 more"] {
+                #expect(text.contains(part))
+            }
+            for name in ["0-1.png", "2-3.png"] { #expect(!text.contains(name)) }
+        }
+    }
+
+    @Test("Nothing reads on after an early stop or a throw", arguments: [false, true]) func earlyEnd(
+        throwing: Bool
+    )
+        throws
+    {
+        struct Stop: Error {}
+        try withItems(labels: 2, count: 10, unreadable: []) { items in
+            for _ in 0..<20 {
+                var running: BatchLoader? = try loader(items, labels: ["a", "b"])
+                // Whatever fills a batch in the background holds the loader.
+                weak let left = running
+                do {
+                    try running?.forEachBatch(epoch: 0) { _ in
+                        if throwing { throw Stop() }
+                        return false
+                    }
+                } catch is Stop {}
+                running = nil
+                #expect(left == nil)
+            }
+        }
+    }
+}

@@ -1,0 +1,273 @@
+import Foundation
+import ImprintCore
+import ImprintImages
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("Batch loader") struct BatchLoaderTests {
+    private static let rules = Preprocessing(width: 6, height: 5)
+    private static let bytesPerImage = 90
+    private let augmentation = Augmentation([.flip, .rotate, .crop])
+
+    /// Makes a folder of the classes "a" and "b" with noise pictures, and of files of text where `unreadable` has the name.
+    private func withItems<Result>(
+        a: Int = 7, b: Int = 4, unreadable: Set<String> = [], _ body: ([ImageFolder.Item]) throws -> Result
+    ) throws -> Result {
+        try withTemporaryFolder { root in
+            var items: [ImageFolder.Item] = []
+            for (label, (name, count)) in [("a", a), ("b", b)].enumerated() {
+                for index in 0..<count {
+                    let file = "\(name)\(index).png"
+                    let url = root.appending(path: file)
+                    if unreadable.contains(file) {
+                        try Data("no picture".utf8).write(to: url)
+                    } else {
+                        let seed = UInt64(label * 100 + index)
+                        try ImageFile.write(Image.noise(width: 9, height: 7, channels: 3, seed: seed), to: url)
+                    }
+                    items.append(ImageFolder.Item(url: url, label: label))
+                }
+            }
+            return try body(items)
+        }
+    }
+
+    private func loader(
+        _ items: [ImageFolder.Item], augmentation: Augmentation? = nil, batchSize: Int = 4, shuffles: Bool = true,
+        seed: UInt64 = 1, threads: Int = 1, memoryLimit: Int = 1 << 20
+    ) throws -> BatchLoader {
+        try BatchLoader(
+            items: items, labels: ["a", "b"], preprocessing: Self.rules, augmentation: augmentation,
+            batchSize: batchSize, shuffles: shuffles, seed: seed, workers: Workers(threads), memoryLimit: memoryLimit)
+    }
+
+    private func epoch(_ loader: BatchLoader, _ epoch: Int = 0) throws -> [CopiedBatch] {
+        var batches: [CopiedBatch] = []
+        try loader.forEachBatch(epoch: epoch) { batch in
+            batches.append(CopiedBatch(values: Array(batch.values), labels: batch.labels, places: batch.places))
+            return true
+        }
+        return batches
+    }
+
+    // MARK: Order and content
+
+    @Test("Every image comes once an epoch, with its label", arguments: [1, 3, 4, 11, 50], [false, true])
+    func onceEach(batchSize: Int, shuffles: Bool) throws {
+        try withItems { items in
+            let loader = try loader(items, batchSize: batchSize, shuffles: shuffles)
+            #expect(loader.count == 11)
+            for number in 0..<3 {
+                let batches = try epoch(loader, number)
+                #expect(batches.map(\.places.count).dropLast().allSatisfy { $0 == batchSize })
+                #expect(batches.count == (11 + batchSize - 1) / batchSize)
+                let places = batches.flatMap(\.places)
+                #expect(places.sorted() == Array(0..<11))
+                #expect(shuffles || places == Array(0..<11))
+                #expect(batches.flatMap(\.labels) == places.map { items[$0].label })
+                for batch in batches { #expect(batch.values.count == batch.places.count * Self.bytesPerImage) }
+            }
+        }
+    }
+
+    @Test("The values are those of the prepared file") func values() throws {
+        try withItems { items in
+            for (place, values) in try imageByPlace(epoch(loader(items))) {
+                var expected = [Float](repeating: 0, count: Self.bytesPerImage)
+                let image = try Self.rules.prepare(items[place].url)
+                expected.withUnsafeMutableBufferPointer { Self.rules.normalize(image, into: $0) }
+                #expect(values == expected)
+            }
+        }
+    }
+
+    @Test("Order and variations change from epoch to epoch and from seed to seed, and come back with the seed")
+    func seeds() throws {
+        try withItems { items in
+            let first = try epoch(loader(items, augmentation: augmentation))
+            #expect(try epoch(loader(items, augmentation: augmentation)) == first)
+            for (seed, number) in [(1, 1), (2, 0)] {
+                let other = try epoch(loader(items, augmentation: augmentation, seed: UInt64(seed)), number)
+                #expect(other.flatMap(\.places) != first.flatMap(\.places))
+                #expect(imageByPlace(other) != imageByPlace(first))
+            }
+        }
+    }
+
+    @Test("An epoch may be repeated or taken out of turn") func anyEpoch() throws {
+        try withItems { items in
+            let loader = try loader(items, augmentation: augmentation)
+            let inTurn = try (0..<3).map { try epoch(loader, $0) }
+            for number in [2, 0, 1, 1] { #expect(try epoch(loader, number) == inTurn[number]) }
+        }
+    }
+
+    @Test(
+        "Neither threads nor memory change the batches", arguments: [1, 2, 4],
+        [0, 1, bytesPerImage * 5, bytesPerImage * 11, -1])
+    func threadsAndMemory(threads: Int, memoryLimit: Int) throws {
+        try withItems(unreadable: ["a2.png", "b0.png"]) { items in
+            for batchSize in [2, 5] {
+                let expected = try loader(items, augmentation: augmentation, batchSize: batchSize)
+                let loader = try loader(
+                    items, augmentation: augmentation, batchSize: batchSize, threads: threads, memoryLimit: memoryLimit)
+                #expect(loader.items == expected.items)
+                #expect(loader.skipped == expected.skipped)
+                for number in 0..<2 { #expect(try epoch(loader, number) == epoch(expected, number)) }
+            }
+        }
+    }
+
+    @Test("How an image is varied does not depend on the batch it comes in", arguments: [1, 3, 11])
+    func batchSizes(batchSize: Int) throws {
+        try withItems { items in
+            let expected = try epoch(loader(items, augmentation: augmentation, batchSize: 4))
+            let batches = try epoch(loader(items, augmentation: augmentation, batchSize: batchSize))
+            #expect(imageByPlace(batches) == imageByPlace(expected))
+            #expect(batches.flatMap(\.places) == expected.flatMap(\.places))
+        }
+    }
+
+    @Test("Epochs may run on several threads at once") func concurrentEpochs() throws {
+        try withItems { items in
+            let loader = try loader(items, augmentation: augmentation, threads: 2, memoryLimit: Self.bytesPerImage * 3)
+            let expected = try (0..<4).map { try epoch(loader, $0) }
+            let results = Mutex([[CopiedBatch]?](repeating: nil, count: 4))
+            DispatchQueue.concurrentPerform(iterations: 4) { number in
+                let batches = try? epoch(loader, number)
+                results.withLock { $0[number] = batches }
+            }
+            #expect(results.withLock { $0 } == expected)
+        }
+    }
+
+    // MARK: What cannot be read
+
+    @Test("Images that cannot be read are listed with the reason, and the others come", arguments: [1, 3])
+    func skipped(threads: Int) throws {
+        try withItems(unreadable: ["a1.png", "a6.png", "b3.png"]) { items in
+            let loader = try loader(items, threads: threads)
+            #expect(loader.count == 8)
+            #expect(
+                loader.items == items.filter { !["a1.png", "a6.png", "b3.png"].contains($0.url.lastPathComponent) })
+            #expect(loader.skipped.map(\.url) == [1, 6, 10].map { items[$0].url })
+            for image in loader.skipped { #expect(image.reason == .notAnImage(file: image.url, found: "text")) }
+            let places = try epoch(loader).flatMap(\.places)
+            #expect(places.sorted() == Array(0..<8))
+        }
+    }
+
+    @Test("A label without a readable image stops a run") func emptyLabel() throws {
+        try withItems(b: 2, unreadable: ["b0.png", "b1.png"]) { items in
+            let reasons = items[7...].map {
+                SkippedImage(url: $0.url, reason: .notAnImage(file: $0.url, found: "text"))
+            }
+            let error = ImageError.noReadableImages(label: "b", skipped: reasons)
+            #expect(throws: error) { try loader(items) }
+            for word in ["\"b\"", "b0.png", "b1.png"] { #expect("\(error)".contains(word)) }
+        }
+    }
+
+    @Test("A label that no item bears is none of the loader's concern") func absentLabel() throws {
+        try withItems(b: 0) { items in
+            let loader = try loader(items)
+            #expect(loader.count == 7)
+        }
+    }
+
+    @Test("More than half unreadable stops a run, half does not") func tooMany() throws {
+        let half: Set = ["a0.png", "a1.png", "a2.png", "b0.png", "b1.png"]
+        try withItems(a: 6, b: 4, unreadable: half) { items in
+            let loader = try loader(items)
+            #expect(loader.count == 5)
+        }
+        try withItems(a: 6, b: 4, unreadable: half.union(["a5.png"])) { items in
+            let skipped = [0, 1, 2, 5, 6, 7].map { index in
+                SkippedImage(url: items[index].url, reason: .notAnImage(file: items[index].url, found: "text"))
+            }
+            let error = ImageError.tooManyUnreadable(images: 10, skipped: skipped)
+            #expect(throws: error) { try loader(items) }
+            for word in ["6 of 10", "a0.png", "And 3 more"] { #expect("\(error)".contains(word)) }
+        }
+    }
+
+    @Test("An image that vanishes between epochs is an error that names it", arguments: [1, 2])
+    func vanished(threads: Int) throws {
+        try withItems { items in
+            let loader = try loader(items, threads: threads, memoryLimit: Self.bytesPerImage * 3)
+            _ = try epoch(loader)
+            let gone = items[5].url
+            try FileManager.default.removeItem(at: gone)
+            let error = #expect(throws: ImageError.self) { try epoch(loader, 1) }
+            #expect(error.map { "\($0)".contains(gone.lastPathComponent) } == true)
+            // What is kept needs no file.
+            let kept = try self.loader(Array(items[..<3]), memoryLimit: Self.bytesPerImage * 3)
+            try FileManager.default.removeItem(at: items[0].url)
+            #expect(try epoch(kept).flatMap(\.places).count == 3)
+        }
+    }
+
+    // MARK: Early ends
+
+    @Test("After an early stop the next epoch is whole", arguments: [0, bytesPerImage * 11])
+    func earlyStop(memoryLimit: Int) throws {
+        try withItems { items in
+            let loader = try loader(
+                items, augmentation: augmentation, batchSize: 2, threads: 2, memoryLimit: memoryLimit)
+            let expected = try epoch(loader, 1)
+            for stopAfter in 1...6 {
+                var seen = 0
+                try loader.forEachBatch(epoch: 0) { _ in
+                    seen += 1
+                    return seen < stopAfter
+                }
+                #expect(seen == stopAfter)
+                #expect(try epoch(loader, 1) == expected)
+            }
+        }
+    }
+
+    @Test("What the closure throws comes through, and the next epoch is whole") func throwing() throws {
+        struct Failure: Error {}
+        try withItems { items in
+            let loader = try loader(items, augmentation: augmentation, batchSize: 2, threads: 2, memoryLimit: 0)
+            let expected = try epoch(loader, 1)
+            for throwAt in 1...6 {
+                var seen = 0
+                #expect(throws: Failure.self) {
+                    try loader.forEachBatch(epoch: 0) { _ in
+                        seen += 1
+                        if seen == throwAt { throw Failure() }
+                        return true
+                    }
+                }
+                #expect(seen == throwAt)
+                #expect(try epoch(loader, 1) == expected)
+            }
+        }
+    }
+
+    @Test("A loader of nothing has no batches") func nothing() throws {
+        let loader = try loader([])
+        #expect(loader.count == 0)
+        #expect(try epoch(loader).isEmpty)
+    }
+}
+
+private struct CopiedBatch: Equatable {
+    let values: [Float]
+    let labels: [Int]
+    let places: [Int]
+}
+
+private func imageByPlace(_ batches: [CopiedBatch]) -> [Int: [Float]] {
+    var images: [Int: [Float]] = [:]
+    for batch in batches {
+        let length = batch.values.count / batch.places.count
+        for (index, place) in batch.places.enumerated() {
+            images[place] = Array(batch.values[(index * length)..<((index + 1) * length)])
+        }
+    }
+    return images
+}

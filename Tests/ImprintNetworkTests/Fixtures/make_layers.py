@@ -1,0 +1,409 @@
+"""Writes layers.json: what PyTorch makes of small networks, losses and optimiser steps.
+
+Run:  python3 -m venv .venv && .venv/bin/pip install torch numpy
+      .venv/bin/python Tests/ImprintNetworkTests/Fixtures/make_layers.py
+
+Inputs, parameters and upstream gradients are not stored: both sides compute them with `tensor` below, in the layout of
+the Swift side (activations [N, H, W, C]; weights [kernel height, kernel width, inputs / groups, outputs] and
+[inputs, outputs]). PyTorch computes in float64 from those float32 numbers, so that its own rounding stays out of the
+comparison. Networks and options are written as Imprint encodes them itself.
+"""
+
+import json
+import platform
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+torch.set_num_threads(1)
+
+
+# --- Numbers from a formula ---
+
+def tensor(spec, shape):
+    """SplitMix64 of the element's index, 24 bits of it: uniform in −0.5 ..< 0.5, times scale, plus offset; float32."""
+    z = np.arange(1, int(np.prod(shape)) + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    z += np.uint64(spec["seed"] * 0xBF58476D1CE4E5B9 % 2**64)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
+    uniform = (z >> np.uint64(40)).astype(np.float64) * 2.0**-24 - 0.5
+    return (uniform * spec["scale"] + spec["offset"]).astype(np.float32).reshape(shape)
+
+
+def spec(seed, scale=2.0, offset=0.0):
+    return {"seed": seed, "scale": scale, "offset": offset}
+
+
+def leaf(spec, shape):
+    return torch.tensor(tensor(spec, shape).astype(np.float64), requires_grad=True)
+
+
+def numbers(values):
+    """Rounded to nine significant digits; what is too small for float32, and so for a decoder of it, is 0."""
+    values = torch.as_tensor(values).detach().reshape(-1).tolist()
+    return [float(f"{v:.9g}") if abs(v) >= np.finfo(np.float32).tiny else 0.0 for v in values]
+
+
+# --- Descriptions, as Imprint encodes them ---
+
+def size(value):
+    height, width = value if isinstance(value, tuple) else (value, value)
+    return {"height": height, "width": width}
+
+
+def padding(value):
+    """"valid", "same", one number for all sides, or (top, left, bottom, right)."""
+    if isinstance(value, str):
+        return value
+    sides = value if isinstance(value, tuple) else (value,) * 4
+    return dict(zip(("top", "left", "bottom", "right"), sides))
+
+
+def node(kind, inputs=("input",), name="layer", **properties):
+    return {"name": name, "kind": kind, "inputs": list(inputs), "properties": properties}
+
+
+def convolution(outputs, kernel, stride=1, pad="valid", dilation=1, groups=1, bias=True, **rest):
+    return node(
+        "convolution", outputChannels=outputs, kernelSize=size(kernel), stride=size(stride), padding=padding(pad),
+        dilation=size(dilation), groups=groups, hasBias=bias, **rest)
+
+
+def pool(kind, kernel, stride, pad="valid", **rest):
+    return node(kind, kernelSize=size(kernel), stride=size(stride), padding=padding(pad), **rest)
+
+
+def dense(outputs, bias=True, **rest):
+    return node("dense", outputChannels=outputs, hasBias=bias, **rest)
+
+
+def norm(running=False, momentum=0.1, epsilon=1e-5, **rest):
+    return node("batchNormalization", momentum=momentum, epsilon=epsilon, usesRunningStatistics=running, **rest)
+
+
+# --- The same layers in PyTorch; activations stay [N, H, W, C] between them ---
+
+def planes(x):
+    return x.permute(0, 3, 1, 2)
+
+
+def pixels(x):
+    return x.permute(0, 2, 3, 1)
+
+
+def sides(p, x):
+    """The border (left, right, top, bottom), as F.pad takes it. "same" makes the output ⌈input / stride⌉ long and
+    gives the far side the odd pixel, as TensorFlow and Core ML do."""
+    if isinstance(p["padding"], dict):
+        return [p["padding"][side] for side in ("left", "right", "top", "bottom")]
+    if p["padding"] == "valid":
+        return [0, 0, 0, 0]
+    border = []
+    for axis, length in (("width", x.shape[3]), ("height", x.shape[2])):
+        kernel, stride = p["kernelSize"][axis], p["stride"][axis]
+        dilation = p.get("dilation", size(1))[axis]
+        total = max((-(-length // stride) - 1) * stride + (kernel - 1) * dilation + 1 - length, 0)
+        border += [total // 2, total - total // 2]
+    return border
+
+
+def both(size):
+    return size["height"], size["width"]
+
+
+def parameter_shapes(kind, p, channels):
+    if kind == "convolution":
+        weight = [*both(p["kernelSize"]), channels // p["groups"], p["outputChannels"]]
+    elif kind == "dense":
+        weight = [channels, p["outputChannels"]]
+    elif kind == "batchNormalization":
+        return {name: [channels] for name in ("scale", "shift", "runningMean", "runningVariance")}
+    else:
+        return {}
+    return {"weight": weight, "bias": [p["outputChannels"]]} if p["hasBias"] else {"weight": weight}
+
+
+def run_convolution(p, w, x):
+    x = planes(x)
+    return pixels(F.conv2d(
+        F.pad(x, sides(p, x)), w["weight"].permute(3, 2, 0, 1), w.get("bias"), stride=both(p["stride"]),
+        dilation=both(p["dilation"]), groups=p["groups"]))
+
+
+def run_max_pool(p, w, x):
+    x = planes(x)
+    padded = F.pad(x, sides(p, x), value=-torch.inf)
+    return pixels(F.max_pool2d(padded, both(p["kernelSize"]), both(p["stride"])))
+
+
+def run_average_pool(p, w, x):
+    x = planes(x)
+
+    def mean(x):
+        return F.avg_pool2d(F.pad(x, sides(p, x)), both(p["kernelSize"]), both(p["stride"]))
+
+    return pixels(mean(x) if p["countsPadding"] else mean(x) / mean(torch.ones_like(x)))
+
+
+def run_norm(p, w, x, frozen):
+    return pixels(F.batch_norm(
+        planes(x), w["runningMean"], w["runningVariance"], w["scale"], w["shift"],
+        training=not (frozen or p["usesRunningStatistics"]), momentum=p["momentum"], eps=p["epsilon"]))
+
+
+LAYERS = {
+    "convolution": run_convolution,
+    "maxPool": run_max_pool,
+    "averagePool": run_average_pool,
+    "globalAveragePool": lambda p, w, x: pixels(F.adaptive_avg_pool2d(planes(x), 1)),
+    "globalMaxPool": lambda p, w, x: pixels(F.adaptive_max_pool2d(planes(x), 1)),
+    "flatten": lambda p, w, x: x.reshape(x.shape[0], 1, 1, -1),
+    "dense": lambda p, w, x: F.linear(x, w["weight"].T, w.get("bias")),
+    "relu": lambda p, w, x: F.relu(x),
+    "relu6": lambda p, w, x: F.relu6(x),
+    "leakyReLU": lambda p, w, x: F.leaky_relu(x, p["slope"]),
+    "sigmoid": lambda p, w, x: torch.sigmoid(x),
+    "hardSwish": lambda p, w, x: F.hardswish(x),
+    "softmax": lambda p, w, x: F.softmax(x, dim=3),
+    "add": lambda p, w, *x: sum(x[1:], x[0]),
+    "concat": lambda p, w, *x: torch.cat(x, dim=3),
+}
+
+
+def layer_case(name, input, *nodes, batch=2, images=None, frozen=()):
+    """Runs `nodes` forward and backward. Seeds: 1 the images, 2 the gradient of the output, 11… the parameters."""
+    images = images or spec(1)
+    x = leaf(images, [batch, *input])
+    activations = {"input": x}
+    specs, trained, statistics = {}, {}, {}
+    for n in nodes:
+        kind, p, inputs = n["kind"], n["properties"], [activations[i] for i in n["inputs"]]
+        w = {}
+        for parameter, shape in parameter_shapes(kind, p, inputs[0].shape[3]).items():
+            full = f"{n['name']}.{parameter}"
+            offset = {"scale": 1.0, "runningVariance": 1.5}.get(parameter, 0.0)
+            specs[full] = spec(11 + len(specs), 1.0, offset)
+            w[parameter] = leaf(specs[full], shape)
+            if parameter.startswith("running"):
+                statistics[full] = w[parameter] = w[parameter].detach()
+            elif n["name"] not in frozen:
+                trained[full] = w[parameter]
+        if kind == "batchNormalization":
+            y = run_norm(p, w, *inputs, frozen=n["name"] in frozen)
+        else:
+            if kind == "relu" and n["inputs"] != ["input"]:
+                # Rounding must not decide on which side of the kink a value lies.
+                assert inputs[0].abs().min() > 1e-4, f"{name}: too close to the kink"
+            y = LAYERS[kind](p, w, *inputs)
+        activations[n["name"]] = y
+    upstream = spec(2)
+    y.backward(leaf(upstream, y.shape).detach())
+    height, width, channels = input
+    return {
+        "name": name,
+        "layer": nodes[-1]["kind"],
+        "batch": batch,
+        "frozen": list(frozen),
+        "network": {
+            "name": name, "input": {"height": height, "width": width, "channels": channels}, "nodes": list(nodes)},
+        "outputShape": list(y.shape[1:]),
+        "input": images,
+        "outputGradient": upstream,
+        "parameters": specs,
+        "output": numbers(y),
+        "inputGradient": numbers(x.grad),
+        "parameterGradients": {name: numbers(w.grad) for name, w in trained.items()},
+        "statistics": {name: numbers(w) for name, w in statistics.items()},
+    }
+
+
+def layer_cases():
+    case = layer_case
+    return [
+        case("convolution 1x1", (4, 5, 3), convolution(6, 1)),
+        case("convolution 1x1, no bias, one pixel", (1, 1, 7), convolution(5, 1, bias=False), batch=3),
+        case("convolution 1x1, stride 2", (5, 6, 4), convolution(3, 1, stride=2)),
+        case("convolution 1x1 with a border", (3, 2, 3), convolution(4, 1, pad=1)),
+        case("convolution 3x3, same", (7, 6, 2), convolution(3, 3, pad="same")),
+        case("convolution 3x3, same, more channels than lanes", (5, 6, 9), convolution(10, 3, pad="same"), batch=1),
+        case("convolution 3x3, same, no bias, batch 3", (4, 4, 2), convolution(3, 3, pad=1, bias=False), batch=3),
+        case("convolution 3x3, valid", (6, 7, 2), convolution(4, 3)),
+        case("convolution 3x3, valid, one window", (3, 3, 2), convolution(3, 3)),
+        case("convolution 3x3, same, one pixel", (1, 1, 3), convolution(4, 3, pad="same")),
+        case("convolution 3x3, same, one row", (1, 9, 2), convolution(3, 3, pad="same")),
+        case("convolution 3x3, border of 2", (3, 5, 2), convolution(3, 3, pad=2)),
+        case("convolution 3x3, uneven border", (5, 9, 2), convolution(3, 3, pad=(0, 2, 1, 0))),
+        case("convolution 3x3, stride 2, same, odd size", (7, 5, 2), convolution(3, 3, stride=2, pad="same")),
+        case("convolution 3x3, stride 2, same, even size", (6, 8, 2), convolution(3, 3, stride=2, pad="same")),
+        case("convolution 3x3, stride 2x1, border 1", (6, 5, 3), convolution(4, 3, stride=(2, 1), pad=1)),
+        case("convolution 5x5, stride 3, uneven border", (8, 7, 2), convolution(3, 5, stride=3, pad=(1, 2, 3, 0))),
+        case("convolution 3x3, dilation 2, same", (6, 7, 2), convolution(3, 3, pad="same", dilation=2)),
+        case("convolution 3x3, dilation 2x3, valid", (6, 9, 2), convolution(3, 3, dilation=(2, 3))),
+        case(
+            "convolution 3x3, dilation 2, stride 2, same", (7, 8, 2),
+            convolution(3, 3, stride=2, pad="same", dilation=2)),
+        case("convolution 3x3, 2 groups", (5, 4, 4), convolution(6, 3, pad="same", groups=2)),
+        case("convolution 1x1, 2 groups", (3, 4, 6), convolution(4, 1, groups=2)),
+        case("convolution 3x3, 3 groups, two outputs an input", (4, 5, 3), convolution(6, 3, pad="same", groups=3)),
+        case("depthwise 3x3, same", (5, 6, 3), convolution(3, 3, pad="same", groups=3)),
+        case("depthwise 3x3, stride 2, odd size", (7, 5, 4), convolution(4, 3, stride=2, pad="same", groups=4)),
+        case("depthwise 3x3, stride 2, even size", (6, 8, 3), convolution(3, 3, stride=2, pad="same", groups=3)),
+        case("depthwise 3x3, border 1, no bias", (4, 4, 17), convolution(17, 3, pad=1, groups=17, bias=False), batch=1),
+        case("depthwise 5x5, stride 2", (7, 8, 2), convolution(2, 5, stride=2, pad="same", groups=2)),
+        case("convolution 7x7, stride 2", (9, 10, 2), convolution(3, 7, stride=2, pad=3), batch=1),
+        case("convolution 2x2, same", (4, 5, 3), convolution(3, 2, pad="same")),
+        case("convolution 4x4, same", (5, 6, 2), convolution(3, 4, pad="same")),
+        case("convolution 4x4, stride 2, same", (7, 6, 2), convolution(3, 4, stride=2, pad="same")),
+        case("convolution 3x5, same", (5, 7, 2), convolution(3, (3, 5), pad="same")),
+        case("convolution 1x7, same", (3, 8, 2), convolution(3, (1, 7), pad="same")),
+        case("maxPool 2x2, stride 2", (4, 6, 3), pool("maxPool", 2, 2)),
+        case("maxPool 2x2, stride 2, odd size", (5, 7, 3), pool("maxPool", 2, 2)),
+        case("maxPool 3x3, stride 2, border 1", (7, 6, 3), pool("maxPool", 3, 2, pad=1)),
+        case("maxPool 3x3, stride 1, overlapping", (5, 4, 3), pool("maxPool", 3, 1)),
+        case("maxPool 3x3, stride 2, same, even size", (6, 8, 2), pool("maxPool", 3, 2, pad="same")),
+        case("maxPool 2x3, stride 1x2", (5, 7, 2), pool("maxPool", (2, 3), (1, 2))),
+        case("maxPool 3x3, border 1, negative values", (5, 5, 2), pool("maxPool", 3, 2, 1), images=spec(1, 2, -3)),
+        case("maxPool 3x3, equal values", (6, 6, 2), pool("maxPool", 3, 2), images=spec(1, 0, 1)),
+        case("averagePool 2x2, stride 2", (4, 6, 3), pool("averagePool", 2, 2, countsPadding=False)),
+        case("averagePool 2x2, odd size", (5, 7, 3), pool("averagePool", 2, 2, countsPadding=True)),
+        case("averagePool 3x3, border 1, counted", (7, 6, 3), pool("averagePool", 3, 2, 1, countsPadding=True)),
+        case("averagePool 3x3, border 1, not counted", (7, 6, 3), pool("averagePool", 3, 2, 1, countsPadding=False)),
+        case("averagePool 3x3, stride 1, same", (4, 5, 2), pool("averagePool", 3, 1, "same", countsPadding=False)),
+        case("averagePool 3x3, same, even size", (6, 4, 2), pool("averagePool", 3, 2, "same", countsPadding=False)),
+        case("globalAveragePool", (4, 5, 6), node("globalAveragePool")),
+        case("globalMaxPool", (4, 5, 6), node("globalMaxPool")),
+        case("globalMaxPool, equal values", (3, 3, 2), node("globalMaxPool"), images=spec(1, 0, 1)),
+        case("dense", (1, 1, 7), dense(5), batch=3),
+        case("dense, no bias", (1, 1, 20), dense(3, bias=False)),
+        case("flatten and dense", (3, 2, 4), node("flatten", name="flat"), dense(5, inputs=["flat"])),
+        case("batchNormalization, training", (4, 3, 5), norm(), batch=3, images=spec(1, 2, 3)),
+        case("batchNormalization, momentum .3, epsilon .01", (2, 3, 3), norm(momentum=0.3, epsilon=0.01)),
+        case("batchNormalization, vector", (1, 1, 6), norm(), batch=5),
+        case("batchNormalization, running statistics", (4, 3, 5), norm(running=True)),
+        case("batchNormalization, frozen", (4, 3, 5), norm(), frozen=["layer"]),
+        case("relu", (3, 4, 3), node("relu")),
+        case("relu at the kink", (2, 2, 3), node("relu"), images=spec(1, 0, 0)),
+        case("relu6", (3, 4, 3), node("relu6"), images=spec(1, 20)),
+        case("relu6 at the ceiling", (2, 2, 3), node("relu6"), images=spec(1, 0, 6)),
+        case("leakyReLU", (3, 4, 3), node("leakyReLU", slope=0.1)),
+        case("leakyReLU at the kink", (2, 2, 3), node("leakyReLU", slope=0.1), images=spec(1, 0, 0)),
+        case("sigmoid", (3, 4, 3), node("sigmoid"), images=spec(1, 8)),
+        case("sigmoid, far out", (2, 2, 3), node("sigmoid"), images=spec(1, 240)),
+        case("hardSwish", (3, 4, 3), node("hardSwish"), images=spec(1, 10)),
+        case("softmax", (1, 1, 5), node("softmax"), batch=4, images=spec(1, 6)),
+        case("softmax of pixels, large values", (2, 2, 3), node("softmax"), images=spec(1, 20, 500)),
+        case(
+            "add of two", (3, 4, 3), convolution(4, 1, name="left"), convolution(4, 1, name="right"),
+            node("add", ["left", "right"])),
+        case(
+            "add of three, two the same", (3, 4, 3), convolution(3, 1, name="left"), convolution(3, 1, name="right"),
+            node("add", ["left", "input", "right"])),
+        case(
+            "concat of three", (3, 4, 3), convolution(2, 1, name="left"), convolution(5, 1, name="right"),
+            node("concat", ["left", "input", "right"])),
+        case(
+            "residual block", (5, 4, 4), convolution(3, 1, bias=False, name="conv1"),
+            norm(name="norm1", inputs=["conv1"]), node("relu", ["norm1"], "relu1"),
+            convolution(4, 3, pad="same", bias=False, inputs=["relu1"], name="conv2"),
+            norm(name="norm2", inputs=["conv2"]), node("add", ["norm2", "input"], "sum"), node("relu", ["sum"])),
+    ]
+
+
+# --- Loss ---
+
+def loss_case(name, batch, classes, smoothing=0.0, weights=None, logits=None):
+    logits = logits or spec(5, 6.0)
+    labels = [(3 * i + i // 2 + 3) % classes for i in range(batch)]
+    x = leaf(logits, [batch, classes])
+    loss = F.cross_entropy(
+        x, torch.tensor(labels), weight=None if weights is None else torch.tensor(weights, dtype=torch.float64),
+        label_smoothing=smoothing)
+    loss.backward()
+    options = {"labelSmoothing": smoothing} | ({} if weights is None else {"classWeights": weights})
+    return {
+        "name": name, "batch": batch, "classes": classes, "labels": labels, "options": options, "logits": logits,
+        "loss": numbers(loss)[0], "correct": int((x.argmax(dim=1) == torch.tensor(labels)).sum()),
+        "gradient": numbers(x.grad)}
+
+
+def loss_cases():
+    weights = [0.5, 2.0, 1.0, 0.25, 3.0]
+    return [
+        loss_case("plain", 6, 5),
+        loss_case("two labels", 7, 2),
+        loss_case("one image", 1, 5),
+        loss_case("label smoothing", 6, 5, smoothing=0.1),
+        loss_case("class weights", 6, 5, weights=weights),
+        loss_case("class weights, one of them 0", 6, 5, weights=[1.0, 0.0, 1.0, 2.0, 1.0]),
+        loss_case("label smoothing and class weights", 6, 5, smoothing=0.1, weights=weights),
+        loss_case("large logits", 6, 5, logits=spec(5, 200.0, 1000.0)),
+    ]
+
+
+# --- Optimiser ---
+
+def sgd_case(name, factors=(1, 1, 1, 1, 1), rate=0.1, momentum=0.0, nesterov=False, decay=0.0, clipping=None):
+    """Five steps of a dense layer's weight [4, 3] and bias [3]; the decay is on the weight alone. Seeds: 11 and 12
+    the parameters, 100 + step and 200 + step the gradients of weight and bias."""
+    shapes = {"layer.weight": [4, 3], "layer.bias": [3]}
+    specs = {"layer.weight": spec(11), "layer.bias": spec(12)}
+    w = {name: leaf(specs[name], shape) for name, shape in shapes.items()}
+    groups = [
+        {"params": [w["layer.weight"]], "weight_decay": decay}, {"params": [w["layer.bias"]], "weight_decay": 0.0}]
+    optimizer = torch.optim.SGD(groups, lr=rate, momentum=momentum, nesterov=nesterov)
+    gradients, norms = [], []
+    for step, factor in enumerate(factors):
+        gradients.append({"layer.weight": spec(100 + step, 20.0), "layer.bias": spec(200 + step, 20.0)})
+        for parameter, values in w.items():
+            values.grad = leaf(gradients[-1][parameter], shapes[parameter]).detach()
+        norms.append(torch.nn.utils.clip_grad_norm_(w.values(), clipping or float("inf")))
+        for group in optimizer.param_groups:
+            group["lr"] = rate * factor
+        optimizer.step()
+    options = {"learningRate": rate, "momentum": momentum, "nesterov": nesterov, "weightDecay": decay}
+    return {
+        "name": name,
+        "network": {"name": name, "input": {"height": 1, "width": 1, "channels": 4}, "nodes": [dense(3)]},
+        "options": options | ({} if clipping is None else {"gradientClipping": clipping}),
+        "factors": list(factors), "parameters": specs, "gradients": gradients,
+        "gradientNorms": numbers(torch.stack(norms)),
+        "result": {parameter: numbers(values) for parameter, values in w.items()}}
+
+
+def sgd_cases():
+    return [
+        sgd_case("plain"),
+        sgd_case("momentum", momentum=0.9),
+        sgd_case("nesterov", momentum=0.9, nesterov=True),
+        sgd_case("weight decay", decay=0.05),
+        sgd_case("momentum and weight decay", momentum=0.9, decay=0.05),
+        sgd_case("nesterov and weight decay", momentum=0.9, nesterov=True, decay=0.05),
+        sgd_case("momentum under a schedule", factors=(0.25, 1, 0.5, 0.1, 0.05), momentum=0.9, decay=0.05),
+        # Between the gradients' norms, so that some are clipped and some are not.
+        sgd_case("momentum and clipping", momentum=0.9, clipping=22.0),
+    ]
+
+
+def write(path, sections):
+    """One line per case, so that a change shows as the lines of the cases it touches."""
+    def lines(section):
+        if not isinstance(section, list):
+            return json.dumps(section)
+        return "[\n" + ",\n".join(json.dumps(case, separators=(",", ":")) for case in section) + "\n]"
+
+    text = "{\n" + ",\n".join(f"{json.dumps(name)}: {lines(section)}" for name, section in sections.items()) + "\n}\n"
+    path.write_text(text)
+
+
+if __name__ == "__main__":
+    samples = [spec(0, 1.0), spec(1, 2.0, 0.25), spec(1007, 0.5, -1.0)]
+    write(Path(__file__).with_name("layers.json"), {
+        "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
+        "formula": [s | {"values": tensor(s, [5]).astype(np.float64).tolist()} for s in samples],
+        "layers": layer_cases(),
+        "losses": loss_cases(),
+        "sgd": sgd_cases(),
+    })

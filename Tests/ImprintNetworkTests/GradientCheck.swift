@@ -1,0 +1,222 @@
+import ImprintCore
+import Testing
+
+@testable import ImprintNetwork
+
+/// Compares the gradients that a network computes with differences of its loss, Σ r·y with fixed random r.
+///
+/// The forward pass starts in memory full of NaN, and before the backward pass everything that it does not read again
+/// is filled with NaN too, so that a gradient that is added to instead of written, or never written, shows.
+struct GradientCheck {
+    let network: Network
+    let batch: Int
+    var frozen: Set<String> = []
+    /// The largest number of places tried in one tensor.
+    var samples = 48
+    /// What is added to the shifts of norms: a positive number keeps most of a deep network's values away from the
+    /// kinks of its activations, without which no step is small enough for all of them and large enough for rounding.
+    var normShift: Float = 0
+
+    /// Relative to a tensor's typical gradient or the place's own, whichever is larger.
+    private static let tolerance = 0.02
+    /// Steps relative to a tensor's typical value; a smaller one is tried where a kink is near.
+    private static let steps: [Double] = [3e-2, 1e-2, 3e-3, 1e-3]
+    private static let largestSkippedShare = 0.25
+
+    /// Checks the gradients of the input and of every parameter that is trained.
+    func run(sourceLocation: SourceLocation = #_sourceLocation) throws {
+        let parameters = randomParameters(network, seed: 11)
+        for entry in parameters.layout.entries where entry.parameter.name == "shift" {
+            parameters[entry.name] = parameters[entry.name]?.map { $0 + normShift }
+        }
+        let plan = try Plan(
+            network, parameters: parameters,
+            options: Plan.Options(batchSize: batch, mode: .training, frozen: frozen, inputGradient: true, seed: 5))
+        plan.poison(keeping: [])
+        _ = plan.input.update(from: randomValues(plan.input.count, "input"))
+        let factors = randomValues(plan.output.count, "loss")
+
+        _ = loss(plan, factors)
+        plan.poison(keeping: plan.readByBackward)
+        plan.parameterGradients.update(repeating: .nan)
+        _ = plan.outputGradient.update(from: factors)
+        plan.backward(count: batch)
+
+        var tensors = [
+            Tensor(
+                name: Network.inputName, node: network.nodes[0].name, values: plan.input,
+                gradient: Array(try #require(plan.inputGradient)))
+        ]
+        for entry in parameters.layout.entries
+        where entry.parameter.role != .statistic && !frozen.contains(entry.node) {
+            tensors.append(
+                Tensor(
+                    name: entry.name, node: entry.node,
+                    values: UnsafeMutableBufferPointer(rebasing: parameters.buffer[entry.range]),
+                    gradient: Array(plan.parameterGradients[entry.range])))
+        }
+        var tried = 0
+        var skipped = 0
+        for tensor in tensors {
+            let result = check(tensor, plan, factors, sourceLocation)
+            tried += result.tried
+            skipped += result.skipped
+        }
+        #expect(
+            Double(skipped) <= Self.largestSkippedShare * Double(tried),
+            "\(network.name): \(skipped) of \(tried) places lie near a kink", sourceLocation: sourceLocation)
+    }
+
+    private struct Tensor {
+        let name: String
+        let node: String
+        let values: UnsafeMutableBufferPointer<Float>
+        let gradient: [Float]
+    }
+
+    /// The slopes of the loss to the left and right of a place.
+    private struct Slopes {
+        let left: Double
+        let right: Double
+        let central: Double
+        /// How far rounding may have moved them.
+        let noise: Double
+    }
+
+    private func loss(_ plan: Plan, _ factors: [Float]) -> (value: Double, rounding: Double) {
+        plan.resetRandomness()
+        plan.forward(count: batch)
+        var sum = 0.0
+        var squares = 0.0
+        for (y, factor) in zip(plan.output, factors) {
+            let term = Double(y) * Double(factor)
+            sum += term
+            squares += term * term
+        }
+        return (sum, squares.squareRoot() * 0x1p-20)
+    }
+
+    private func check(
+        _ tensor: Tensor, _ plan: Plan, _ factors: [Float], _ sourceLocation: SourceLocation
+    ) -> (tried: Int, skipped: Int) {
+        if let place = tensor.gradient.firstIndex(where: { !$0.isFinite }) {
+            report(tensor, place, expected: "a number", sourceLocation)
+            return (0, 0)
+        }
+        var stream = RandomStream(seed: 3, "places of \(tensor.name)")
+        let places = stream.permutation(of: tensor.values.count).prefix(samples)
+        let typicalValue = max(rootMeanSquare(tensor.values.map(Double.init)), 0.1)
+        let slopes = places.map { place in
+            Self.steps.map { self.slopes(tensor, place, step: $0 * typicalValue, plan, factors) }
+        }
+        let typicalSlope = rootMeanSquare(slopes.map { $0[0].central })
+        var skipped = 0
+        for (place, slopes) in zip(places, slopes) {
+            func bound(_ slope: Slopes) -> Double {
+                Self.tolerance * max(abs(slope.central), typicalSlope) + slope.noise
+            }
+            // Curvature and a kink may cancel out between left and right, but not at two steps.
+            let smooth = zip(slopes, slopes.dropFirst()).first { slope, smaller in
+                abs(slope.right - slope.left) <= bound(slope)
+                    && abs(slope.central - smaller.central) <= bound(slope) / 2 + smaller.noise
+            }
+            guard let slope = smooth?.0 else {
+                skipped += 1
+                continue
+            }
+            // Written so that NaN fails.
+            if !(abs(Double(tensor.gradient[place]) - slope.central) <= bound(slope)) {
+                report(tensor, place, expected: "\(slope.central) ± \(bound(slope))", sourceLocation)
+                break
+            }
+        }
+        return (places.count, skipped)
+    }
+
+    private func slopes(_ tensor: Tensor, _ place: Int, step: Double, _ plan: Plan, _ factors: [Float]) -> Slopes {
+        let value = tensor.values[place]
+        func loss(at moved: Float) -> Double {
+            tensor.values[place] = moved
+            return self.loss(plan, factors).value
+        }
+        let (below, above) = (value - Float(step), value + Float(step))
+        let (left, right) = (loss(at: below), loss(at: above))
+        tensor.values[place] = value
+        let (centre, rounding) = self.loss(plan, factors)
+        return Slopes(
+            left: (centre - left) / Double(value - below), right: (right - centre) / Double(above - value),
+            central: (right - left) / Double(above - below), noise: rounding / step)
+    }
+
+    private func report(_ tensor: Tensor, _ place: Int, expected: String, _ sourceLocation: SourceLocation) {
+        guard let node = network.nodes.firstIndex(where: { $0.name == tensor.node }) else { return }
+        let shapes = network.inputShapes(of: node).map(\.description).joined(separator: ", ")
+        Issue.record(
+            """
+            \(network.name), batch \(batch), frozen \(frozen.sorted()): gradient of \(tensor.name)[\(place)] is \
+            \(tensor.gradient[place]), expected \(expected), at node "\(tensor.node)", \(network.nodes[node].layer), \
+            from \(shapes) to \(network.shapes[node])
+            """, sourceLocation: sourceLocation)
+    }
+}
+
+/// Uniform numbers in −1…1 from the stream of this name.
+func randomValues(_ count: Int, _ name: String) -> [Float] {
+    var stream = RandomStream(seed: 7, name)
+    return (0..<count).map { _ in stream.uniform(in: -1...1) }
+}
+
+/// Initial parameters with nothing at a special value: no bias is 0, no scale or variance 1.
+func randomParameters(_ network: Network, seed: UInt64) -> Parameters {
+    let parameters = Parameters(network, seed: seed)
+    for entry in parameters.layout.entries where entry.parameter.role != .weight {
+        parameters[entry.name] = zip(parameters[entry.name] ?? [], randomValues(entry.parameter.count, entry.name))
+            .map { $0 + $1 / 2 }
+    }
+    return parameters
+}
+
+private func rootMeanSquare(_ values: [Double]) -> Double {
+    (values.reduce(0) { $0 + $1 * $1 } / Double(max(values.count, 1))).squareRoot()
+}
+
+extension Parameters {
+    /// The whole buffer.
+    var buffer: UnsafeMutableBufferPointer<Float> { UnsafeMutableBufferPointer(start: floats, count: layout.count) }
+}
+
+extension Plan {
+    /// Makes the next pass draw the masks of the first.
+    func resetRandomness() { steps[0].context.randomness.step = 0 }
+
+    /// Fills the arena with NaN, but for the bytes in `kept`.
+    func poison(keeping kept: [UnsafeRawBufferPointer]) {
+        let copies = kept.map { Array($0) }
+        UnsafeMutableBufferPointer(start: arena.floats(), count: arena.byteCount / MemoryLayout<Float>.stride)
+            .update(repeating: .nan)
+        for (bytes, copy) in zip(kept, copies) {
+            UnsafeMutableRawBufferPointer(mutating: bytes).copyBytes(from: copy)
+        }
+    }
+
+    /// What the forward pass leaves in the arena for the backward pass and the caller.
+    var readByBackward: [UnsafeRawBufferPointer] {
+        var kept = [UnsafeRawBufferPointer(input), UnsafeRawBufferPointer(output)]
+        func keep(_ activation: Activation) {
+            kept.append(
+                UnsafeRawBufferPointer(
+                    UnsafeBufferPointer(start: activation.values, count: options.batchSize * activation.shape.count)))
+        }
+        for step in steps where step.runsBackward {
+            if step.layer.backwardReads.contains(.inputs) { step.context.inputs.forEach(keep) }
+            if step.layer.backwardReads.contains(.output) { keep(step.context.output) }
+            let memory = step.layer.memory(
+                MemoryRequest(
+                    inputs: step.context.inputs.map(\.shape), output: step.context.output.shape,
+                    batch: options.batchSize, training: true, workers: options.workers,
+                    algorithm: step.context.algorithm))
+            kept.append(UnsafeRawBufferPointer(start: step.context.saved, count: memory.saved))
+        }
+        return kept
+    }
+}

@@ -1,0 +1,211 @@
+import Testing
+
+@testable import ImprintNetwork
+
+/// The gradients of every layer, of ways to connect layers, and of whole networks.
+@Suite struct GradientCheckTests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let input: Shape
+        let nodes: [Network.Node]
+        let batch: Int
+        let frozen: Set<String>
+
+        /// Layers in a chain, or connected as the nodes say.
+        init(_ input: Shape, _ nodes: [Network.Node], batch: Int = 3, frozen: Set<String> = []) {
+            let layers = nodes.map { "\($0.layer)" }.joined(separator: " → ")
+            testDescription = "\(batch) x \(input): \(layers)\(frozen.isEmpty ? "" : ", frozen \(frozen.sorted())")"
+            self.input = input
+            self.nodes = nodes
+            self.batch = batch
+            self.frozen = frozen
+        }
+
+        init(
+            _ height: Int, _ width: Int, _ channels: Int, _ layers: any Layer..., batch: Int = 3,
+            frozen: Set<String> = []
+        ) {
+            let nodes = layers.enumerated().map { place, layer in
+                Network.Node(
+                    name: "\(place + 1)", layer: layer, inputs: [place == 0 ? Network.inputName : "\(place)"])
+            }
+            self.init(
+                Shape(height: height, width: width, channels: channels), nodes, batch: batch, frozen: frozen)
+        }
+
+        func check() throws {
+            let network = try Network(name: testDescription, input: input, nodes: nodes)
+            try GradientCheck(network: network, batch: batch, frozen: frozen).run()
+        }
+    }
+
+    static let convolutions = [
+        Case(5, 7, 1, Convolution(outputChannels: 1, kernelSize: 3)),
+        Case(5, 7, 1, Convolution(outputChannels: 1, kernelSize: 3), batch: 1),
+        Case(1, 1, 1, Convolution(outputChannels: 1, kernelSize: 1), batch: 1),
+        Case(5, 3, 3, Convolution(outputChannels: 5, kernelSize: 1)),
+        Case(5, 3, 3, Convolution(outputChannels: 5, kernelSize: 1, padding: .same, hasBias: false), batch: 1),
+        Case(6, 5, 3, Convolution(outputChannels: 2, kernelSize: 1, stride: 2)),
+        Case(4, 4, 2, Convolution(outputChannels: 3, kernelSize: 1, padding: .all(1))),
+        Case(7, 9, 3, Convolution(outputChannels: 4, kernelSize: 5, stride: 2, padding: .same)),
+        Case(7, 5, 2, Convolution(outputChannels: 3, kernelSize: 2, stride: 3)),
+        Case(2, 3, 2, Convolution(outputChannels: 2, kernelSize: 5, padding: .all(2), hasBias: false)),
+        Case(6, 5, 2, Convolution(outputChannels: 3, kernelSize: 4, padding: .same)),
+        Case(6, 5, 3, Convolution(outputChannels: 2, kernelSize: Size(height: 2, width: 3), padding: .same)),
+        Case(
+            5, 4, 3,
+            Convolution(
+                outputChannels: 2, kernelSize: 3, stride: Size(height: 1, width: 2),
+                padding: .explicit(top: 0, left: 2, bottom: 1, right: 0))),
+        Case(9, 8, 2, Convolution(outputChannels: 3, kernelSize: 3, padding: .same, dilation: 2)),
+        Case(
+            7, 9, 2,
+            Convolution(
+                outputChannels: 2, kernelSize: 3, stride: 2, padding: .all(2), dilation: Size(height: 1, width: 3))),
+        Case(5, 5, 4, Convolution(outputChannels: 6, kernelSize: 3, padding: .same, groups: 2)),
+        Case(5, 4, 4, Convolution(outputChannels: 6, kernelSize: 1, groups: 2), batch: 1),
+        Case(5, 5, 3, Convolution(outputChannels: 6, kernelSize: 3, groups: 3, hasBias: false)),
+        Case(5, 7, 3, Convolution(outputChannels: 3, kernelSize: 3, padding: .same, groups: 3)),
+        Case(7, 5, 5, Convolution(outputChannels: 5, kernelSize: 3, stride: 2, padding: .all(1), groups: 5), batch: 5),
+        Case(2, 2, 2, Convolution(outputChannels: 2, kernelSize: 5, padding: .all(3), groups: 2, hasBias: false)),
+        Case(8, 7, 2, Convolution(outputChannels: 2, kernelSize: 2, stride: 3, dilation: 2, groups: 2), batch: 1),
+    ]
+
+    static let pools = [
+        Case(5, 7, 1, MaxPool(kernelSize: 2)),
+        Case(5, 7, 3, MaxPool(kernelSize: 3, stride: 2, padding: .all(1)), batch: 1),
+        Case(7, 6, 2, MaxPool(kernelSize: 2, stride: 3)),
+        Case(2, 3, 2, MaxPool(kernelSize: 4, stride: 1, padding: .same)),
+        Case(5, 5, 2, MaxPool(kernelSize: 3, stride: 1, padding: .explicit(top: 2, left: 0, bottom: 0, right: 1))),
+        Case(5, 7, 1, AveragePool(kernelSize: 2)),
+        Case(5, 7, 3, AveragePool(kernelSize: 3, stride: 2, padding: .all(1))),
+        Case(5, 7, 3, AveragePool(kernelSize: 3, stride: 2, padding: .all(1), countsPadding: true), batch: 1),
+        Case(7, 6, 2, AveragePool(kernelSize: 2, stride: 3)),
+        Case(2, 3, 2, AveragePool(kernelSize: 4, stride: 1, padding: .same)),
+        Case(
+            5, 5, 2,
+            AveragePool(
+                kernelSize: 3, stride: 1, padding: .explicit(top: 2, left: 0, bottom: 0, right: 1), countsPadding: true)
+        ),
+        Case(3, 5, 3, GlobalAveragePool()), Case(1, 1, 1, GlobalAveragePool(), batch: 1),
+        Case(3, 5, 3, GlobalMaxPool()), Case(1, 1, 1, GlobalMaxPool(), batch: 1),
+    ]
+
+    static let others = [
+        Case(1, 1, 7, Dense(outputChannels: 3)),
+        Case(1, 1, 1, Dense(outputChannels: 1), batch: 1),
+        Case(1, 1, 5, Dense(outputChannels: 4, hasBias: false)),
+        // Large enough to be computed in parts.
+        Case(1, 1, 515, Dense(outputChannels: 513), batch: 2),
+        Case(3, 5, 3, BatchNormalization()),
+        Case(3, 5, 1, BatchNormalization(momentum: 0.5, epsilon: 1e-3), batch: 1),
+        Case(3, 5, 3, BatchNormalization(), frozen: ["1"]),
+        Case(3, 5, 3, BatchNormalization(usesRunningStatistics: true)),
+        Case(3, 5, 3, ReLU()), Case(3, 5, 3, ReLU6()), Case(3, 5, 3, LeakyReLU(slope: 0.2)),
+        Case(3, 5, 3, Sigmoid()), Case(3, 5, 3, HardSwish()),
+        Case(3, 3, 4, Softmax()), Case(1, 1, 5, Softmax(), batch: 1),
+        Case(3, 5, 3, Dropout(rate: 0.4)), Case(3, 5, 3, Dropout(rate: 0)), Case(3, 5, 3, Dropout(), frozen: ["1"]),
+        Case(3, 5, 2, Flatten()),
+    ]
+
+    /// Chains in which layers work in place where they can.
+    static let chains: [Case] = {
+        let convolution = Convolution(outputChannels: 3, kernelSize: 3, padding: .same, hasBias: false)
+        let activations: [any Layer] = [
+            ReLU(), ReLU6(), LeakyReLU(slope: 0.1), Sigmoid(), HardSwish(), Dropout(rate: 0.3),
+        ]
+        return activations.map { Case(4, 5, 2, convolution, BatchNormalization(), $0, convolution) } + [
+            Case(4, 5, 2, convolution, Flatten(), Dropout(rate: 0.3), Dense(outputChannels: 2), Softmax()),
+            Case(4, 5, 2, convolution, Sigmoid(), Flatten(), ReLU(), LeakyReLU(), Dense(outputChannels: 2)),
+            Case(4, 5, 2, MaxPool(kernelSize: 2), LeakyReLU(), Dropout(rate: 0.2), Flatten()),
+            Case(4, 5, 2, convolution, ReLU(), convolution, BatchNormalization(), frozen: ["1", "4"]),
+        ]
+    }()
+
+    static let graphs: [Case] = {
+        func node(_ name: String, _ layer: any Layer, _ inputs: String...) -> Network.Node {
+            Network.Node(name: name, layer: layer, inputs: inputs)
+        }
+        let image = Shape(height: 4, width: 3, channels: 2)
+        func convolution(_ channels: Int = 3) -> Convolution {
+            Convolution(outputChannels: channels, kernelSize: 3, padding: .same)
+        }
+        // Values on all sides of the corners at −3, 3 and 6.
+        let large = Network.Node(
+            name: "large", layer: Add(), inputs: Array(repeating: Network.inputName, count: 7))
+        return [
+            Case(image, [large, node("corners", ReLU6(), "large")]),
+            Case(image, [large, node("corners", HardSwish(), "large")]),
+            Case(image, [node("twice", Add(), "input", "input")]),
+            Case(image, [node("twice", Concat(), "input", "input")], batch: 1),
+            Case(image, [node("a", convolution(), "input"), node("twice", Add(), "a", "a")]),
+            Case(
+                image,
+                [node("a", convolution(), "input"), node("r", ReLU(), "a"), node("four", Add(), "r", "a", "r", "a")]),
+            Case(
+                image,
+                [
+                    node("a", convolution(1), "input"), node("b", convolution(4), "a"),
+                    node("c", Sigmoid(), "a"), node("joined", Concat(), "b", "a", "c"),
+                    node("last", convolution(2), "joined"),
+                ]),
+            // One activation with readers that could each work in place.
+            Case(
+                image,
+                [
+                    node("a", convolution(), "input"), node("norm", BatchNormalization(), "a"),
+                    node("r", ReLU(), "norm"), node("l", LeakyReLU(slope: 0.3), "norm"),
+                    node("f", Flatten(), "norm"), node("v", Flatten(), "r"), node("w", Flatten(), "l"),
+                    node("sum", Add(), "f", "v", "w"),
+                ]),
+            // The input is read by two nodes.
+            Case(
+                image,
+                [
+                    node("a", convolution(), "input"),
+                    node("b", Convolution(outputChannels: 3, kernelSize: 1), "input"),
+                    node("sum", Add(), "a", "b"), node("r", ReLU(), "sum"),
+                ]),
+            // A shortcut around a branch, whose end is frozen.
+            Case(
+                image,
+                [
+                    node("a", convolution(), "input"), node("r", ReLU(), "a"), node("b", convolution(), "r"),
+                    node("norm", BatchNormalization(), "b"), node("sum", Add(), "norm", "r"),
+                    node("s", ReLU(), "sum"), node("mean", GlobalAveragePool(), "s"),
+                ], frozen: ["b", "norm"]),
+        ]
+    }()
+
+    @Test("Convolutions", arguments: convolutions) func checkConvolution(_ layer: Case) throws { try layer.check() }
+    @Test("Pools", arguments: pools) func checkPool(_ layer: Case) throws { try layer.check() }
+    @Test("Other layers", arguments: others) func checkOther(_ layer: Case) throws { try layer.check() }
+    @Test("Chains in place", arguments: chains) func checkChain(_ chain: Case) throws { try chain.check() }
+    @Test("Branches", arguments: graphs) func checkGraph(_ graph: Case) throws { try graph.check() }
+
+    @Test("Every kind of layer is checked")
+    func everyKind() {
+        let checked = (Self.convolutions + Self.pools + Self.others + Self.chains + Self.graphs).flatMap { $0.nodes }
+        #expect(Set(checked.map { type(of: $0.layer).kind }) == Set(layerKinds.map { $0.kind }))
+    }
+
+    struct WholeNetwork: Sendable {
+        let name: String
+        let inputSize: Int
+        let width: Double
+        let batch: Int
+    }
+
+    static let networks = [
+        WholeNetwork(name: "lenet", inputSize: 28, width: 0.5, batch: 3),
+        WholeNetwork(name: "logonet", inputSize: 33, width: 0.25, batch: 3),
+        WholeNetwork(name: "mobilenet-v1", inputSize: 32, width: 0.25, batch: 4),
+        WholeNetwork(name: "resnet-50", inputSize: 32, width: 1 / 16, batch: 4),
+    ]
+
+    @Test("Whole networks", arguments: networks)
+    func checkNetwork(_ whole: WholeNetwork) throws {
+        let network = try Network.named(whole.name, labels: 5, inputSize: whole.inputSize, width: whole.width)
+        try GradientCheck(network: network, batch: whole.batch, samples: 6, normShift: 1.5).run()
+    }
+}

@@ -1,0 +1,123 @@
+import Foundation
+import ImprintNetwork
+import TestSupport
+import Testing
+
+/// Layers, losses and SGD against numbers from PyTorch; Fixtures/make_layers.py made them and says with what versions.
+@Suite struct PyTorchTests {
+    private static let fixture: PyTorchLayers = loadFixture("layers.json")
+
+    @Test("The formula gives the same inputs here and in Python")
+    func formula() {
+        for case let spec in Self.fixture.formula {
+            #expect(spec.values == spec.numbers(spec.values?.count ?? 0))
+        }
+    }
+
+    @Test("Layers agree with PyTorch, forward and backward", arguments: fixture.layers)
+    func layers(_ reference: PyTorchLayers.LayerCase) throws {
+        let layout = ParameterLayout(reference.network)
+        let parameters = Parameters(layout)
+        #expect(Set(reference.parameters.keys) == Set(layout.entries.map(\.name)))
+        for entry in layout.entries {
+            parameters[entry.name] = reference.parameters[entry.name]?.numbers(entry.parameter.count)
+        }
+        let plan = try Plan(
+            reference.network, parameters: parameters,
+            options: Plan.Options(
+                batchSize: reference.batch, mode: .training, frozen: Set(reference.frozen), inputGradient: true))
+        _ = plan.input.update(from: reference.input.numbers(plan.input.count))
+        plan.forward(count: reference.batch)
+        expectClose(plan.output, reference.output, "\(reference.name): output")
+        for (name, expected) in reference.statistics {
+            expectClose(parameters[name] ?? [], expected, "\(reference.name): \(name)")
+        }
+        _ = plan.outputGradient.update(from: reference.outputGradient.numbers(plan.outputGradient.count))
+        plan.backward(count: reference.batch)
+        expectClose(try #require(plan.inputGradient), reference.inputGradient, "\(reference.name): input gradient")
+        for (name, expected) in reference.parameterGradients {
+            let range = try #require(layout[name]).range
+            expectClose(plan.parameterGradients[range], expected, "\(reference.name): gradient of \(name)")
+        }
+    }
+
+    @Test("Losses and their gradients agree with PyTorch", arguments: fixture.losses)
+    func losses(_ reference: PyTorchLayers.LossCase) {
+        var logits = reference.logits.numbers(reference.gradient.count)
+        var gradient = logits
+        let result = logits.withUnsafeMutableBufferPointer { logits in
+            gradient.withUnsafeMutableBufferPointer { gradient in
+                reference.options(logits: logits, labels: reference.labels, gradient: gradient)
+            }
+        }
+        expectClose([result.loss], [reference.loss], "\(reference.name): loss")
+        expectClose(gradient, reference.gradient, "\(reference.name): gradient")
+        #expect(result.correct == reference.correct)
+    }
+
+    @Test("SGD agrees with PyTorch over five steps", arguments: fixture.sgd)
+    func sgd(_ reference: PyTorchLayers.SGDCase) throws {
+        let layout = ParameterLayout(reference.network)
+        let parameters = Parameters(layout)
+        for entry in layout.entries {
+            parameters[entry.name] = reference.parameters[entry.name]?.numbers(entry.parameter.count)
+        }
+        let plan = try Plan(
+            reference.network, parameters: parameters, options: Plan.Options(batchSize: 1, mode: .training))
+        let optimizer = SGD(reference.options, for: layout)
+        for (step, factor) in reference.factors.enumerated() {
+            for (name, spec) in reference.gradients[step] {
+                let range = try #require(layout[name]).range
+                for (place, value) in zip(range, spec.numbers(range.count)) { plan.parameterGradients[place] = value }
+            }
+            if let norm = optimizer.step(plan, factor: factor) {
+                expectClose([norm], [reference.gradientNorms[step]], "\(reference.name): gradient norm")
+            }
+        }
+        for (name, expected) in reference.result {
+            expectClose(parameters[name] ?? [], expected, "\(reference.name): \(name)")
+        }
+    }
+}
+
+/// LogoNet's first ten losses against PyTorch's; Fixtures/make_logonet_steps.py made them.
+@Suite struct PyTorchTrainingTests {
+    private static let fixture: PyTorchTraining = loadFixture("logonet_steps.json")
+
+    @Test("LogoNet's first ten losses match PyTorch's to a thousandth", arguments: fixture.cases, [1, 2])
+    func logonet(_ reference: PyTorchTraining.Case, workers: Int) throws {
+        let fixture = Self.fixture
+        let network = try Network.named(fixture.network, labels: 2, inputSize: reference.inputSize).logits()
+        let parameters = Parameters(network, seed: 1)
+        for (name, tensor) in fixture.parameters {
+            let entry = try #require(parameters.layout[name])
+            #expect(entry.parameter.shape == tensor.shape)
+            parameters[name] = ReferenceNumbers(seed: tensor.seed, scale: tensor.scale, offset: tensor.offset)
+                .numbers(entry.parameter.count)
+        }
+        let plan = try Plan(
+            network, parameters: parameters,
+            options: Plan.Options(batchSize: reference.batch, mode: .training, workers: .init(workers)))
+        let optimizer = SGD(fixture.options, for: parameters.layout)
+        for step in 0..<fixture.steps {
+            let labels = (0..<reference.batch).map { (step + $0) % 2 }
+            let values = fixture.images.values(step: step, labels: labels, countPerImage: network.input.count)
+            _ = plan.input.update(from: values)
+            plan.forward(count: reference.batch)
+            let result = SoftmaxCrossEntropy()(logits: plan.output, labels: labels, gradient: plan.outputGradient)
+            plan.backward(count: reference.batch)
+            if step == 0 {
+                for (name, expected) in reference.float64.gradientNorms {
+                    let gradient = plan.parameterGradients[try #require(parameters.layout[name]).range]
+                    let norm = gradient.reduce(0.0) { $0 + Double($1) * Double($1) }.squareRoot()
+                    #expect(abs(norm / expected - 1) < 1e-3, "gradient of \(name): norm \(norm), expected \(expected)")
+                }
+            }
+            optimizer.step(plan)
+            let expected = reference.float64.losses[step]
+            #expect(
+                abs(Double(result.loss) / expected - 1) < 1e-3,
+                "step \(step) at \(reference.inputSize) px: loss \(result.loss), expected \(expected)")
+        }
+    }
+}
