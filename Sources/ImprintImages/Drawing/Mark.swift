@@ -69,12 +69,12 @@ extension MarkKind {
             return Mark(fitting: [[.disc(center: .zero, radius: 1)]])
         case .equalDiscs:
             var pair = Pair(&random)
-            pair.ratio = random.uniform(in: 1...1.2)
+            pair.ratio = random.uniform(in: 1...1.12)
             if random.chance(0.5) { pair.degrees = random.uniform(in: 0...180) }
             return pair.discs
         case .tinyDot:
             var pair = Pair(&random)
-            pair.ratio = random.uniform(in: 3.8...5)
+            pair.ratio = random.uniform(in: 4...5.5)
             return pair.discs
         case .smallBelow:
             var pair = Pair(&random)
@@ -127,7 +127,7 @@ extension MarkKind {
 
     private static func threeDiscs(_ random: inout RandomStream) -> Mark {
         let pair = Pair(&random)
-        let radius = random.uniform(in: 0.36...0.6)
+        let radius = random.uniform(in: 0.45...0.9)
         let gap = random.uniform(in: Pair.gaps)
         let center: Point
         if random.chance(0.25) {
