@@ -5,9 +5,10 @@
 #include "clones.h"
 
 CLONES void imprint_relu_forward(const float *x, float *y, size_t count, float ceiling) {
+    // Compared this way round, NaN fails both tests and is passed on: a run that diverged must show in its loss.
     for (size_t i = 0; i < count; i++) {
-        float v = x[i] > 0 ? x[i] : 0;
-        y[i] = v < ceiling ? v : ceiling;
+        float v = x[i] < 0 ? 0 : x[i];
+        y[i] = v > ceiling ? ceiling : v;
     }
 }
 

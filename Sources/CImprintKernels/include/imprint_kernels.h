@@ -10,7 +10,7 @@
 
 // Elementwise ------------------------------------------------------------------------------------------------------
 
-// y = min(max(x, 0), ceiling); a ceiling of infinity gives ReLU, 6 gives ReLU6. y may be x.
+// y = min(max(x, 0), ceiling), NaN where x is NaN; a ceiling of infinity gives ReLU, 6 gives ReLU6. y may be x.
 void imprint_relu_forward(const float *x, float *y, size_t count, float ceiling);
 // dx = dy where 0 < y < ceiling, else 0. dx may be dy.
 void imprint_relu_backward(const float *y, const float *dy, float *dx, size_t count, float ceiling);
