@@ -1,0 +1,113 @@
+import Testing
+
+@testable import ImprintNetwork
+
+/// What a plan for prediction and one for training have in common, and what they leave alone.
+@Suite struct PlanModesTests {
+    /// The outputs of a plan in memory full of NaN.
+    private func outputs(
+        _ network: Network, _ parameters: Parameters, batch: Int, _ mode: Plan.Mode, frozen: Set<String> = []
+    ) throws -> [UInt32] {
+        let plan = try Plan(
+            network, parameters: parameters,
+            options: Plan.Options(batchSize: batch, mode: mode, frozen: frozen, inputGradient: mode == .training))
+        plan.poison(keeping: [])
+        _ = plan.input.update(from: randomValues(plan.input.count, "input"))
+        plan.forward(count: batch)
+        return plan.output.map(\.bitPattern)
+    }
+
+    /// Prediction works in place wherever it can; training keeps what its backward pass reads, so that a value that was
+    /// overwritten too early shows as a difference.
+    private func expectSameOutputs(_ network: Network, batch: Int) throws {
+        let parameters = randomParameters(network, seed: 6)
+        for entry in parameters.layout.entries where entry.parameter.name == "runningVariance" {
+            parameters[entry.name] = parameters[entry.name]?.map { abs($0) + 0.5 }
+        }
+        // Dropout and norms that follow the batch differ on purpose.
+        let frozen = Set(
+            network.nodes.filter { $0.layer is BatchNormalization || $0.layer is Dropout }.map(\.name))
+        let before = parameters.copy()
+        let prediction = try outputs(network, parameters, batch: batch, .prediction)
+        #expect(prediction == (try outputs(network, parameters, batch: batch, .training, frozen: frozen)))
+        #expect(prediction.allSatisfy { Float(bitPattern: $0).isFinite })
+        for entry in before.layout.entries { #expect(parameters[entry.name] == before[entry.name]) }
+    }
+
+    @Test(
+        "Prediction gives the bits of training's forward pass",
+        arguments: GradientCheckTests.others + GradientCheckTests.chains + GradientCheckTests.graphs)
+    func smallNetworks(_ example: GradientCheckTests.Case) throws {
+        try expectSameOutputs(
+            Network(name: example.testDescription, input: example.input, nodes: example.nodes), batch: example.batch)
+    }
+
+    @Test("So it does in ready-made networks", arguments: PlanTests.everyNetwork)
+    func readyMadeNetworks(_ example: PlanTests.Example) throws {
+        try expectSameOutputs(
+            Network.named(example.name, labels: 3, inputSize: example.inputSize, width: example.width), batch: 2)
+    }
+
+    @Test("The running statistics move in training alone")
+    func statistics() throws {
+        let network = try Network.named("logonet", labels: 2, inputSize: 33, width: 0.25)
+        let parameters = Parameters(network, seed: 2)
+        let before = parameters.copy()
+        func moved() -> Set<String> {
+            Set(parameters.layout.entries.map(\.name).filter { parameters[$0] != before[$0] })
+        }
+        _ = try outputs(network, parameters, batch: 2, .prediction)
+        #expect(moved().isEmpty)
+        _ = try outputs(network, parameters, batch: 2, .training)
+        #expect(moved() == Set(parameters.layout.entries.filter { $0.parameter.role == .statistic }.map(\.name)))
+    }
+
+    @Test("The gradients of frozen layers are not written, those of the others wholly")
+    func frozenGradients() throws {
+        let network = try Network.named("mobilenet-v1", labels: 3, inputSize: 32, width: 0.25).logits()
+        let frozen: Set = ["conv0", "norm0", "conv5_depthwise", "norm5_depthwise", "conv9_pointwise"]
+        let parameters = Parameters(network, seed: 3)
+        let plan = try Plan(
+            network, parameters: parameters, options: Plan.Options(batchSize: 2, mode: .training, frozen: frozen))
+        _ = plan.input.update(from: randomValues(plan.input.count, "input"))
+        plan.forward(count: 2)
+        _ = plan.outputGradient.update(from: randomValues(plan.outputGradient.count, "output gradient"))
+        plan.parameterGradients.update(repeating: .nan)
+        plan.backward(count: 2)
+        for entry in parameters.layout.entries where entry.parameter.role != .statistic {
+            let gradient = plan.parameterGradients[entry.range]
+            if frozen.contains(entry.node) {
+                #expect(gradient.allSatisfy { $0.isNaN }, "\(entry.name) is frozen")
+            } else {
+                #expect(gradient.allSatisfy { $0.isFinite }, "\(entry.name) is trained")
+            }
+        }
+        let trained = plan.trained.flatMap { Array($0.range) }
+        #expect(Set(trained).count == trained.count, "no number is trained twice")
+    }
+
+    @Test("Layers before the first that is trained have no backward pass")
+    func frozenStart() throws {
+        let network = try Network.named("logonet", labels: 2, inputSize: 33, width: 0.25).logits()
+        let frozen = Set(network.nodes.map(\.name)).subtracting(["head"])
+        let plan = try Plan(
+            network, parameters: Parameters(network, seed: 1),
+            options: Plan.Options(batchSize: 1, mode: .training, frozen: frozen))
+        #expect(plan.steps.filter(\.runsBackward).map(\.name) == ["head"])
+        #expect(plan.inputGradient == nil)
+    }
+
+    @Test("The summary names every layer, its way of computing and what of it is trained")
+    func summary() throws {
+        let network = try Network.named("mobilenet-v1", labels: 3, inputSize: 64, width: 0.25)
+        let plan = try Plan(
+            network, parameters: Parameters(network, seed: 1), options: Plan.Options(batchSize: 1))
+        #expect(plan.summary.map(\.name) == network.nodes.map(\.name))
+        #expect(plan.summary.map(\.output) == network.shapes)
+        #expect(plan.summary.reduce(0) { $0 + $1.parameterCount } == plan.parameters.layout.trainableParameterCount)
+        let algorithms = Dictionary(uniqueKeysWithValues: plan.summary.map { ($0.name, $0.algorithm) })
+        #expect(algorithms["conv0"] == .im2col)
+        #expect(algorithms["conv1_depthwise"] == .direct)
+        #expect(algorithms["conv1_pointwise"] == .matrixProduct)
+    }
+}
