@@ -1,0 +1,200 @@
+import Foundation
+import Testing
+
+@testable import ImprintNetwork
+
+/// Every way in which a description can be wrong, and what is said about it.
+@Suite struct NetworkErrorTests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        let error: NetworkError
+        /// What the text must name.
+        let words: [String]
+        let attempt: @Sendable () throws -> Void
+
+        var testDescription: String { error.description }
+
+        init(_ error: NetworkError, naming words: String..., attempt: @escaping @Sendable () throws -> Void) {
+            self.error = error
+            self.words = words
+            self.attempt = attempt
+        }
+    }
+
+    private static let image = Shape(height: 4, width: 5, channels: 6)
+
+    private static func node(_ name: String, _ layer: any Layer, _ inputs: String...) -> Network.Node {
+        Network.Node(name: name, layer: layer, inputs: inputs)
+    }
+
+    @discardableResult
+    private static func network(_ nodes: Network.Node...) throws(NetworkError) -> Network {
+        try Network(name: "net", input: image, nodes: nodes)
+    }
+
+    private static func invalid(
+        _ layer: String, _ property: String, _ found: String, _ expected: String
+    ) -> NetworkError {
+        .inNode("x", .invalidProperty(layer: layer, property: property, found: found, expected: expected))
+    }
+
+    private static func layer(_ layer: any Layer, _ error: NetworkError, naming word: String) -> Case {
+        Case(error, naming: "\"x\"", word) { try network(node("x", layer, "input")) }
+    }
+
+    static let descriptions: [Case] = [
+        Case(.duplicateName(node: "a"), naming: "\"a\"") {
+            try network(node("a", ReLU(), "input"), node("a", ReLU(), "a"))
+        },
+        Case(.duplicateName(node: "input"), naming: "\"input\" is taken") {
+            try network(node("input", ReLU(), "input"))
+        },
+        Case(.empty(network: "net"), naming: "\"net\"") { try network() },
+        Case(.unknownInput(node: "a", input: "b"), naming: "\"a\"", "\"b\"") {
+            try network(node("a", ReLU(), "b"), node("b", ReLU(), "a"))
+        },
+        Case(.unusedNode(node: "a"), naming: "\"a\"") {
+            try network(node("a", ReLU(), "input"), node("b", ReLU(), "input"))
+        },
+        Case(
+            .inNode("a", .inputCount(layer: "ReLU", expected: "one input", found: 2)), naming: "\"a\"", "ReLU",
+            "2 inputs"
+        ) { try network(node("a", ReLU(), "input", "input")) },
+        Case(.inNode("a", .inputCount(layer: "Dense", expected: "one input", found: 0)), naming: "Dense", "0 inputs") {
+            try network(node("a", Dense(outputChannels: 1)))
+        },
+        Case(.inNode("a", .inputCount(layer: "Add", expected: "two or more inputs", found: 1)), naming: "two or more") {
+            try network(node("a", Add(), "input"))
+        },
+        Case(.notAClassifier(network: "net", output: image), naming: "\"net\"", "4x5x6") {
+            _ = try network(node("a", ReLU(), "input")).labelCount()
+        },
+        Case(.unknownNetwork(found: "vgg", known: Network.readyMadeNames), naming: "\"vgg\"", "resnet-50") {
+            _ = try Network.named("vgg", labels: 2)
+        },
+        Case(
+            .unknownLayerKind(found: "maxout", known: layerKinds.map { $0.kind }), naming: "\"maxout\"", "convolution"
+        ) {
+            let text = #"{"name": "a", "kind": "maxout", "inputs": ["input"], "properties": {}}"#
+            _ = try JSONDecoder().decode(Network.Node.self, from: Data(text.utf8))
+        },
+        Case(
+            .invalidProperty(layer: "network", property: "input", found: "0x5x6", expected: "positive sizes"),
+            naming: "0x5x6"
+        ) {
+            let empty = Shape(height: 0, width: 5, channels: 6)
+            _ = try Network(name: "net", input: empty, nodes: [node("a", ReLU(), "input")])
+        },
+        Case(
+            .invalidProperty(layer: "logonet", property: "labels", found: "0", expected: "at least 1"), naming: "labels"
+        ) { _ = try Network.named("logonet", labels: 0) },
+        Case(
+            .invalidProperty(
+                layer: "lenet", property: "width", found: "0.0", expected: "more than 0 and at most 16"),
+            naming: "width"
+        ) { _ = try Network.named("lenet", labels: 1, width: 0) },
+    ]
+
+    static let shapes: [Case] = [
+        Case(
+            .inNode(
+                "sum",
+                .inputShape(layer: "Add", found: [image, Shape(channels: 6)], reason: "the shapes must be the same")),
+            naming: "4x5x6, 1x1x6"
+        ) { try network(node("a", GlobalAveragePool(), "input"), node("sum", Add(), "input", "a")) },
+        Case(
+            .inNode(
+                "join",
+                .inputShape(
+                    layer: "Concat", found: [image, Shape(channels: 6)], reason: "heights and widths must be the same")),
+            naming: "4x5x6, 1x1x6"
+        ) { try network(node("a", GlobalMaxPool(), "input"), node("join", Concat(), "input", "a")) },
+        layer(
+            Dense(outputChannels: 2),
+            .inNode(
+                "x",
+                .inputShape(
+                    layer: "Dense", found: [image], reason: "it takes a vector; put Flatten or a global pool before it")
+            ),
+            naming: "Flatten"),
+        layer(
+            Convolution(outputChannels: 2, kernelSize: 5),
+            .inNode(
+                "x",
+                .inputShape(layer: "Convolution", found: [image], reason: "the kernel (5x5) is larger than the image")
+            ),
+            naming: "5x5"),
+    ]
+
+    static let properties: [Case] = [
+        layer(
+            Convolution(outputChannels: 0, kernelSize: 1),
+            invalid("Convolution", "outputChannels", "0", "at least 1"), naming: "outputChannels is 0"),
+        layer(
+            Convolution(outputChannels: 4, kernelSize: 1, groups: 4),
+            invalid("Convolution", "groups", "4", "a divisor of the 6 input and 4 output channels"),
+            naming: "groups is 4"),
+        layer(
+            Convolution(outputChannels: 4, kernelSize: 1, groups: 0),
+            invalid("Convolution", "groups", "0", "a divisor of the 6 input and 4 output channels"),
+            naming: "groups is 0"),
+        layer(
+            Convolution(outputChannels: 4, kernelSize: 0),
+            invalid("Convolution", "kernelSize", "0x0", "at least 1x1 and at most 32768x32768"), naming: "kernelSize"),
+        layer(
+            MaxPool(kernelSize: 2, stride: 0),
+            invalid("MaxPool", "stride", "0x0", "at least 1x1 and at most 32768x32768"), naming: "stride"),
+        layer(
+            Convolution(outputChannels: 4, kernelSize: 2, padding: .all(-1)),
+            invalid("Convolution", "padding", "[-1, -1, -1, -1]", "at least 0 and at most 32768 a side"),
+            naming: "padding"),
+        layer(
+            MaxPool(kernelSize: 17, padding: .all(16)), invalid("MaxPool", "kernelSize", "17x17", "at most 256 places"),
+            naming: "kernelSize"),
+        layer(
+            Dense(outputChannels: 0), invalid("Dense", "outputChannels", "0", "at least 1"), naming: "outputChannels"),
+        layer(
+            Dropout(rate: 1), invalid("Dropout", "rate", "1.0", "at least 0 and less than 1"), naming: "rate is 1.0"),
+        layer(
+            LeakyReLU(slope: 0), invalid("LeakyReLU", "slope", "0.0", "a positive number"), naming: "slope is 0.0"),
+        layer(
+            BatchNormalization(momentum: 2), invalid("BatchNormalization", "momentum", "2.0", "between 0 and 1"),
+            naming: "momentum is 2.0"),
+        layer(
+            BatchNormalization(epsilon: 0), invalid("BatchNormalization", "epsilon", "0.0", "a positive number"),
+            naming: "epsilon is 0.0"),
+    ]
+
+    @Test("What is wrong is named, with what was found and expected", arguments: descriptions + shapes + properties)
+    func wrong(_ wrong: Case) {
+        #expect(throws: wrong.error) { try wrong.attempt() }
+        for word in wrong.words { #expect(wrong.error.description.contains(word)) }
+    }
+
+    @Test("A pool whose padding is as wide as its kernel is refused", arguments: [2, 3])
+    func wholeWindowsOfPadding(padding: Int) {
+        for layer in [
+            MaxPool(kernelSize: 2, padding: .all(padding)), AveragePool(kernelSize: 2, padding: .all(padding)),
+        ]
+            as [any Layer]
+        {
+            #expect(throws: NetworkError.self) { try Self.network(Self.node("x", layer, "input")) }
+        }
+    }
+
+    @Test("A padding that is no word of the format is refused")
+    func unknownPadding() {
+        #expect(
+            throws: NetworkError.invalidProperty(
+                layer: "window", property: "padding", found: "full", expected: "\"valid\", \"same\" or four sides")
+        ) { try JSONDecoder().decode([Padding].self, from: Data(#"["full"]"#.utf8)) }
+    }
+
+    @Test("A stored network is checked as a new one is")
+    func storedNetwork() throws {
+        var text = String(decoding: try JSONEncoder().encode(Network.named("lenet", labels: 2)), as: UTF8.self)
+        text.replace(#""inputs":["dense1"]"#, with: #""inputs":["dense9"]"#)
+        #expect(throws: NetworkError.unknownInput(node: "relu1", input: "dense9")) {
+            try JSONDecoder().decode(Network.self, from: Data(text.utf8))
+        }
+    }
+}

@@ -1,0 +1,96 @@
+import Foundation
+import Testing
+
+@testable import ImprintNetwork
+
+@Suite struct NetworkTests {
+    /// Every kind of layer, each property at a value that is not its default.
+    static let layers: [any Layer] = [
+        Add(), Concat(), Flatten(), GlobalAveragePool(), GlobalMaxPool(), HardSwish(), ReLU(), ReLU6(), Sigmoid(),
+        Softmax(), LeakyReLU(slope: 0.25), Dropout(rate: 0.125), Dense(outputChannels: 3, hasBias: false),
+        BatchNormalization(momentum: 0.25, epsilon: 0.5, usesRunningStatistics: true),
+        MaxPool(
+            kernelSize: Size(height: 2, width: 3), stride: Size(height: 1, width: 2),
+            padding: .explicit(top: 1, left: 0, bottom: 0, right: 2)),
+        AveragePool(kernelSize: Size(height: 2, width: 3), stride: 1, padding: .same, countsPadding: true),
+        Convolution(
+            outputChannels: 6, kernelSize: Size(height: 2, width: 3), stride: Size(height: 1, width: 2),
+            padding: .explicit(top: 1, left: 2, bottom: 3, right: 4), dilation: Size(height: 2, width: 1), groups: 2,
+            hasBias: false),
+        Convolution(outputChannels: 1, kernelSize: 1, padding: .valid),
+    ]
+
+    private func copyThroughJSON<Value: Codable>(_ value: Value) throws -> Value {
+        try JSONDecoder().decode(Value.self, from: JSONEncoder().encode(value))
+    }
+
+    @Test("Every kind of layer survives JSON with all its properties")
+    func layersThroughJSON() throws {
+        for layer in Self.layers {
+            let node = Network.Node(name: "a", layer: layer, inputs: ["b", "input"])
+            #expect(try copyThroughJSON(node) == node, "\(layer)")
+        }
+        #expect(Set(Self.layers.map { type(of: $0).kind }) == Set(layerKinds.map { $0.kind }))
+    }
+
+    @Test("Each kind has a name of its own")
+    func kinds() { #expect(Set(layerKinds.map { $0.kind }).count == layerKinds.count) }
+
+    @Test("Every ready-made network survives JSON", arguments: Network.readyMadeNames)
+    func networksThroughJSON(_ name: String) throws {
+        let network = try Network.named(name, labels: 7)
+        let copy = try copyThroughJSON(network)
+        #expect(copy == network)
+        #expect(copy.shapes == network.shapes)
+        #expect(copy.name == name)
+        #expect(try copy.labelCount() == 7)
+        // A change anywhere is a difference.
+        #expect(try Network.named(name, labels: 8) != network)
+    }
+
+    @Test(
+        "Ready-made networks have as many parameters as published",
+        arguments: [
+            ("lenet", 10, 431_080), ("logonet", 2, 389_410), ("mobilenet-v1", 1000, 4_231_976),
+            ("resnet-50", 1000, 25_557_032),
+        ] as [(String, Int, Int)])
+    func parameterCounts(_ name: String, labels: Int, count: Int) throws {
+        #expect(ParameterLayout(try Network.named(name, labels: labels)).trainableParameterCount == count)
+    }
+
+    @Test("The logits of a classifier lack the softmax alone")
+    func logits() throws {
+        let network = try Network.named("logonet", labels: 2)
+        let logits = try network.logits()
+        #expect(logits.nodes == network.nodes.dropLast())
+        #expect(try logits.logits() == logits)
+        #expect(ParameterLayout(logits) == ParameterLayout(network))
+    }
+
+    @Test("Parameters are laid out by role, aligned and without overlap", arguments: Network.readyMadeNames)
+    func layout(_ name: String) throws {
+        let layout = ParameterLayout(try Network.named(name, labels: 3))
+        var end = 0
+        var roles: [ParameterDescription.Role] = []
+        for entry in layout.entries {
+            #expect(entry.offset >= end && entry.offset % 16 == 0)
+            #expect((entry.range.upperBound <= layout.trainableCount) == (entry.parameter.role != .statistic))
+            #expect(layout[entry.name] == entry)
+            end = entry.range.upperBound
+            if roles.last != entry.parameter.role { roles.append(entry.parameter.role) }
+        }
+        #expect(end <= layout.count)
+        #expect(roles == [.weight, .bias] || roles == [.weight, .bias, .statistic])
+    }
+
+    @Test("A tensor's initial values depend on the seed and its name alone")
+    func initialParameters() throws {
+        let two = Parameters(try Network.named("logonet", labels: 2), seed: 5)
+        let nine = Parameters(try Network.named("logonet", labels: 9, inputSize: 64), seed: 5)
+        #expect(two["conv4.weight"] == nine["conv4.weight"])
+        #expect(two["conv4.weight"] != Parameters(try Network.named("logonet", labels: 2), seed: 6)["conv4.weight"])
+        let weight = try #require(two["conv4.weight"])
+        let variance = weight.reduce(0) { $0 + $1 * $1 } / Float(weight.count)
+        #expect(abs(variance * Float(9 * 128) / 2 - 1) < 0.02)
+    }
+}

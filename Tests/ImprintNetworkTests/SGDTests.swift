@@ -1,0 +1,82 @@
+import ImprintCore
+import Testing
+
+@testable import ImprintNetwork
+
+@Suite struct SGDTests {
+    private let network: Network
+    private let parameters: Parameters
+    private let plan: Plan
+
+    /// Three inputs and two outputs, so that the tensors end before their places in the buffer do.
+    init() throws {
+        network = try Network(
+            name: "dense", input: Shape(channels: 3),
+            nodes: [Network.Node(name: "dense", layer: Dense(outputChannels: 2), inputs: [Network.inputName])])
+        parameters = Parameters(network, seed: 1)
+        parameters["dense.weight"] = [1, -2, 3, -4, 5, -6]
+        parameters["dense.bias"] = [7, -8]
+        plan = try Plan(network, parameters: parameters, options: Plan.Options(batchSize: 1, mode: .training))
+    }
+
+    private func setGradients(weight: [Float], bias: [Float]) throws {
+        for (name, values) in [("dense.weight", weight), ("dense.bias", bias)] {
+            let range = try #require(parameters.layout[name]).range
+            for (place, value) in zip(range, values) { plan.parameterGradients[place] = value }
+        }
+    }
+
+    @Test("Weights decay, biases do not")
+    func decay() throws {
+        try setGradients(weight: [0, 0, 0, 0, 0, 0], bias: [0, 0])
+        let optimizer = SGD(.init(learningRate: 0.5, momentum: 0, weightDecay: 0.25), for: parameters.layout)
+        optimizer.step(plan)
+        #expect(parameters["dense.weight"] == [1, -2, 3, -4, 5, -6].map { $0 * 0.875 })
+        #expect(parameters["dense.bias"] == [7, -8])
+    }
+
+    @Test("Momentum adds up, with and without Nesterov's look ahead", arguments: [false, true])
+    func momentum(nesterov: Bool) throws {
+        try setGradients(weight: [1, 0, 0, 0, 0, 0], bias: [0, 2])
+        let optimizer = SGD(.init(learningRate: 0.5, momentum: 0.5, nesterov: nesterov), for: parameters.layout)
+        optimizer.step(plan)
+        optimizer.step(plan)
+        // Velocities 1 and 1.5; with the look ahead the moves are g + v / 2.
+        let moved: Float = nesterov ? 1.5 + 1.75 : 1 + 1.5
+        #expect(parameters["dense.weight"]?[0] == 1 - 0.5 * moved)
+        #expect(parameters["dense.bias"] == [7, -8 - 0.5 * 2 * moved])
+        let weight = try #require(parameters.layout["dense.weight"])
+        #expect(optimizer.state[weight.offset] == 1.5)
+    }
+
+    @Test("A gradient longer than the limit is scaled down to it, a shorter one is not", arguments: [4, 5, 10])
+    func clipping(limit: Float) throws {
+        // The norm over weights and biases together is 5.
+        try setGradients(weight: [3, 0, 0, 0, 0, 0], bias: [0, -4])
+        let optimizer = SGD(
+            .init(learningRate: 1, momentum: 0, gradientClipping: limit), for: parameters.layout)
+        #expect(optimizer.step(plan) == 5)
+        let scale = min(limit / 5, 1)
+        #expect(parameters["dense.weight"]?[0] == 1 - 3 * scale)
+        #expect(parameters["dense.bias"] == [7, -8 + 4 * scale])
+    }
+
+    @Test("Decay is not clipped")
+    func clippedDecay() throws {
+        try setGradients(weight: [3, 0, 0, 0, 0, 0], bias: [0, -4])
+        let optimizer = SGD(
+            .init(learningRate: 1, momentum: 0, weightDecay: 0.5, gradientClipping: 2.5), for: parameters.layout)
+        optimizer.step(plan)
+        #expect(parameters["dense.weight"] == [1 - 1.5 - 0.5, -1, 1.5, -2, 2.5, -3])
+    }
+
+    @Test("The schedule's factor scales the rate; without clipping there is no norm")
+    func factor() throws {
+        try setGradients(weight: [1, 1, 1, 1, 1, 1], bias: [1, 1])
+        let optimizer = SGD(.init(learningRate: 0.5, momentum: 0), for: parameters.layout)
+        #expect(optimizer.step(plan, factor: 0.25) == nil)
+        #expect(parameters["dense.bias"] == [7 - 0.125, -8 - 0.125])
+        optimizer.step(plan, factor: 0)
+        #expect(parameters["dense.bias"] == [7 - 0.125, -8 - 0.125])
+    }
+}
