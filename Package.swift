@@ -30,7 +30,9 @@ let package = Package(
         // The library, in the order in which data walks through it.
         .target(name: "CImprintKernels", exclude: ["README.md"]),
         .target(name: "ImprintCore", exclude: ["README.md"], swiftSettings: settings),
-        .target(name: "ImprintImages", dependencies: ["ImprintCore", "CTurboJPEG", "CPNG"], swiftSettings: settings),
+        .target(
+            name: "ImprintImages", dependencies: ["ImprintCore", "CTurboJPEG", "CPNG"], exclude: ["README.md"],
+            swiftSettings: settings),
         .target(
             name: "ImprintNetwork", dependencies: ["ImprintCore", "COpenBLAS", "CImprintKernels"],
             exclude: ["README.md"], swiftSettings: settings),
@@ -39,14 +41,14 @@ let package = Package(
             exclude: ["README.md"], swiftSettings: settings),
         .target(
             name: "Imprint", dependencies: ["ImprintCore", "ImprintImages", "ImprintNetwork", "ImprintFormats"],
-            swiftSettings: settings),
+            exclude: ["README.md"], swiftSettings: settings),
         .executableTarget(
             name: "imprint-cli",
             dependencies: [
                 "Imprint", "ImprintFormats", "ImprintNetwork", "ImprintImages", "ImprintCore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
-            swiftSettings: settings),
+            exclude: ["README.md"], swiftSettings: settings),
 
         .target(name: "TestSupport", dependencies: ["ImprintCore"], path: "Tests/TestSupport", swiftSettings: settings),
         .testTarget(name: "ImprintCoreTests", dependencies: ["ImprintCore", "TestSupport"], swiftSettings: settings),

@@ -29,9 +29,10 @@ extension TrainingConfiguration {
             guard let head = base.network.headName else { throw ImprintError.noHead(network: base.network.name) }
             let network = try base.network.replacingHead(labels: labels.count)
             let parameters = Parameters(network, seed: seed)
+            parameters.load(from: base.parameters)
             // A head for the same labels goes on from where it was; any other is drawn anew.
-            for entry in parameters.layout.entries where entry.node != head || labels == base.labels {
-                parameters[entry.name] = base.parameters[entry.name]
+            for entry in parameters.layout.entries where entry.node == head && labels != base.labels {
+                parameters.draw(entry, seed: seed)
             }
             return StartingPoint(
                 network: network, parameters: parameters,

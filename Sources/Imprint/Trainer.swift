@@ -53,6 +53,10 @@ public struct Trainer: Sendable {
             let trained = try session.trainEpoch(epoch, over: training, shouldStop: shouldStop) { onEvent(.step($0)) }
             if trained.stopped && trained.isIncomplete { break }
             let measured = try validation.map { try session.measure(over: $0) }
+            // The loss of a step is that before it: what the last one did shows only here.
+            guard measured?.loss.isFinite ?? true, start.parameters.areFinite else {
+                throw ImprintError.diverged(epoch: epoch + 1, learningRate: configuration.learningRate)
+            }
             let metrics = EpochMetrics(
                 epoch: epoch + 1, loss: trained.loss, accuracy: trained.accuracy, validationLoss: measured?.loss,
                 validationAccuracy: measured?.accuracy, learningRate: trained.learningRate)
@@ -106,6 +110,12 @@ public struct Trainer: Sendable {
         var counts: [String: Int] = [:]
         for item in loader.items { counts[folder.labels[item.label], default: 0] += 1 }
         return counts
+    }
+}
+
+extension Parameters {
+    fileprivate var areFinite: Bool {
+        layout.entries.allSatisfy { entry in withValues(of: entry) { $0.allSatisfy(\.isFinite) } }
     }
 }
 

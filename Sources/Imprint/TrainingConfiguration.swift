@@ -1,7 +1,7 @@
 public import Foundation
 public import ImprintFormats
 public import ImprintImages
-internal import ImprintNetwork
+public import ImprintNetwork
 
 /// How to train a classifier; every value has a default that suits a few hundred to a few thousand photos.
 public struct TrainingConfiguration: Sendable {
@@ -37,12 +37,16 @@ public struct TrainingConfiguration: Sendable {
     public var epochs: Int
     /// How many images make one step.
     public var batchSize: Int
-    /// The highest learning rate; it rises during the first epoch and falls along a cosine to 1 %.
+    /// The highest learning rate; it rises during the first of several epochs, then follows `schedule`.
     public var learningRate: Float
+    /// The course of the learning rate after the first epoch.
+    public var schedule: Schedule.Course
     /// The momentum of SGD (Nesterov's).
     public var momentum: Float
     /// The pull of weights towards 0.
     public var weightDecay: Float
+    /// The largest norm of a step's whole gradient; a longer one is scaled down to it.
+    public var gradientClipping: Float?
     /// How much of each target is spread over all labels, 0 ≤ x < 1.
     public var labelSmoothing: Float
     /// The height and width of the network's input; the usual size where `nil`, and a base brings its own.
@@ -65,8 +69,10 @@ public struct TrainingConfiguration: Sendable {
         epochs = 20
         batchSize = 32
         learningRate = 0.02
+        schedule = .cosine(final: 0.01)
         momentum = 0.9
         weightDecay = 1e-4
+        gradientClipping = nil
         labelSmoothing = 0
         inputSize = nil
         cropAndScale = .centerCrop
@@ -88,6 +94,7 @@ extension TrainingConfiguration {
         try require("learningRate", learningRate, learningRate >= 0 && learningRate.isFinite, "at least 0")
         try require("momentum", momentum, (0..<1).contains(momentum), "at least 0 and less than 1")
         try require("weightDecay", weightDecay, weightDecay >= 0 && weightDecay.isFinite, "at least 0")
+        try require("gradientClipping", gradientClipping ?? 1, gradientClipping ?? 1 > 0, "more than 0")
         try require("labelSmoothing", labelSmoothing, (0..<1).contains(labelSmoothing), "at least 0 and less than 1")
         try require("threads", threads, threads >= 1, "at least 1")
         try require("inputSize", inputSize ?? 1, (1...8192).contains(inputSize ?? 1), "1 to 8192")

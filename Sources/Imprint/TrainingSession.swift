@@ -46,11 +46,11 @@ struct TrainingSession {
         optimizer = SGD(
             SGD.Options(
                 learningRate: configuration.learningRate, momentum: configuration.momentum, nesterov: true,
-                weightDecay: configuration.weightDecay),
+                weightDecay: configuration.weightDecay, gradientClipping: configuration.gradientClipping),
             for: parameters.layout)
         loss = SoftmaxCrossEntropy(labelSmoothing: configuration.labelSmoothing)
         stepsPerEpoch = (imagesPerEpoch + configuration.batchSize - 1) / configuration.batchSize
-        schedule = Schedule(.cosine(final: 0.01), warmUpSteps: configuration.epochs > 1 ? stepsPerEpoch : 0)
+        schedule = Schedule(configuration.schedule, warmUpSteps: configuration.epochs > 1 ? stepsPerEpoch : 0)
     }
 
     /// Trains on every image once.

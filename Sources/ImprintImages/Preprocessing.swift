@@ -9,7 +9,7 @@ public struct Preprocessing: Codable, Hashable, Sendable {
     public var width: Int
     /// The height of the input, in pixels.
     public var height: Int
-    /// 3 for red, green and blue; 1 for grey: the luma of Rec. 601.
+    /// 3 for red, green and blue; 1 for grey, the luma of Rec 601.
     public var channels: Int
     /// How a photo is fitted into the input.
     public var cropAndScale: CropAndScale

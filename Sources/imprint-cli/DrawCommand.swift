@@ -36,10 +36,11 @@ struct DrawCommand: ParsableCommand {
             bar.draw("drawing", share: Double(done) / Double(count), "\(done)/\(count)")
         }
         bar.clear()
+        let labels = recipe.labels.map(\.name)
         if common.json {
-            try Terminal.emit(FinishedLine(count: count, labels: recipe.labels.map(\.name), output: output))
+            try Terminal.emit(FinishedLine(count: count, labels: labels, output: output))
         } else {
-            Terminal.note("Drew \(count) images of \(recipe.labels.map(\.name).joined(separator: ", ")) into \(output).")
+            Terminal.note("Drew \(count) images of \(labels.joined(separator: ", ")) into \(output).")
         }
     }
 }

@@ -137,7 +137,7 @@ import Testing
                 at: folder.appending(path: "photos/dark"), to: folder.appending(path: "photos/night"))
             let mismatch = try imprint("evaluate", "m.imprint", "photos", folder: folder)
             #expect(mismatch.status == 1)
-            #expect(mismatch.errors.contains("has the folders night, which the model does not know; it knows bright, dark"))
+            #expect(mismatch.errors.contains("has the folders night, which the model does not know"))
         }
     }
 
@@ -145,10 +145,11 @@ import Testing
         "The photos of a real application are all read",
         .enabled(if: ReferenceData.has("data/viget-train"), "the reference photos are not here"))
     func realPhotos() throws {
+        let photos = ReferenceData.folder.appending(path: "data/viget-train")
         try withTemporaryFolder { folder in
             let run = try imprint(
-                "train", ReferenceData.folder.appending(path: "data/viget-train").path, "--output", "v.imprint", "--epochs",
-                "1", "--input-size", "16", "--width", "0.25", "--json", folder: folder)
+                "train", photos.path, "--output", "v.imprint", "--epochs", "1", "--input-size", "16", "--width", "0.25",
+                "--json", folder: folder)
             #expect(run.status == 0, "\(run.errors)")
             #expect(run.lines.last?["images"] as? Int == 871)
             #expect((run.lines.last?["skipped"] as? [Any])?.isEmpty == true)

@@ -117,6 +117,10 @@ import Testing
         return activations.map { Case(4, 5, 2, convolution, BatchNormalization(), $0, convolution) } + [
             Case(4, 5, 2, convolution, Flatten(), Dropout(rate: 0.3), Dense(outputChannels: 2), Softmax()),
             Case(4, 5, 2, convolution, Sigmoid(), Flatten(), ReLU(), LeakyReLU(), Dense(outputChannels: 2)),
+            // What a backward pass reads again must not be overwritten in place.
+            Case(4, 5, 2, convolution, Sigmoid(), Dropout(rate: 0.3), convolution),
+            Case(4, 5, 2, convolution, Softmax(), Flatten(), Dropout(rate: 0.3), Dense(outputChannels: 2)),
+            Case(4, 5, 2, convolution, LeakyReLU(slope: 0.2), Sigmoid(), Flatten(), Sigmoid()),
             Case(4, 5, 2, MaxPool(kernelSize: 2), LeakyReLU(), Dropout(rate: 0.2), Flatten()),
             Case(4, 5, 2, convolution, ReLU(), convolution, BatchNormalization(), frozen: ["1", "4"]),
         ]

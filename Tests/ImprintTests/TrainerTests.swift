@@ -289,6 +289,20 @@ import Testing
         }
     }
 
+    @Test("A last step that goes too far is an error, with and without validation", arguments: [0, 0.5])
+    func divergesAtTheEnd(fraction: Double) throws {
+        try withPictures(perLabel: 8) { folder in
+            let configuration = configuration(epochs: 1) {
+                $0.batchSize = 16
+                $0.learningRate = 1e38
+                // With validation the loss on it tells, without it the numbers themselves do.
+                $0.weightDecay = fraction > 0 ? 0 : 1e6
+                $0.validation = .split(.fraction(fraction))
+            }
+            #expect(throws: ImprintError.diverged(epoch: 1, learningRate: 1e38)) { try train(folder, configuration) }
+        }
+    }
+
     @Test("A setting out of range is refused by name") func settings() throws {
         try withPictures(perLabel: 2) { folder in
             func expectRefusal(_ name: String, _ change: (inout TrainingConfiguration) -> Void) {

@@ -52,12 +52,12 @@ struct Background {
             mix(on: &canvas) {
                 let x = abs(($0.x * frequency / 2).fraction - 0.5) - 0.25
                 let y = abs(($0.y * frequency / 2).fraction - 0.5) - 0.25
-                return step(x * y * 4, sharpness * 2)
+                return step(x * y * 4, sharpness * 6)
             }
         case .dots:
             // Small and many: a pattern, never a mark.
             mix(on: &canvas) {
-                let cell = Point(($0.x * frequency * 1.6).fraction - 0.5, ($0.y * frequency * 1.6).fraction - 0.5)
+                let cell = Point(($0.x * frequency * 3).fraction - 0.5, ($0.y * frequency * 3).fraction - 0.5)
                 return step(0.15 + balance * 0.2 - cell.length, sharpness)
             }
         case .blobs:

@@ -50,10 +50,8 @@ struct Canvas {
         guard passes > 0 else { return }
         let k = variance / Float(2 * passes)
         for _ in 0..<passes {
-            for line in 0..<size {
-                blurLine(from: line * size, stride: 1, k)
-                blurLine(from: line, stride: size, k)
-            }
+            for row in 0..<size { blurLine(from: row * size, stride: 1, k) }
+            for column in 0..<size { blurLine(from: column, stride: size, k) }
         }
     }
 

@@ -71,7 +71,9 @@ public struct DrawingRecipe: Codable, Sendable, Equatable {
         public let outlined: Float
         /// Outlines with strokes inside.
         public let hatched: Float
-        /// Filled shapes with worn ink. What `outlined`, `hatched` and `worn` leave of 1 is filled.
+        /// Filled shapes with worn ink.
+        ///
+        /// What `outlined`, `hatched` and `worn` leave of 1 is filled.
         public let worn: Float
     }
 

@@ -70,7 +70,8 @@ extension MarkKind {
         case .equalDiscs:
             var pair = Pair(&random)
             pair.ratio = random.uniform(in: 1...1.12)
-            if random.chance(0.5) { pair.degrees = random.uniform(in: 0...180) }
+            pair.gap = random.uniform(in: 0.16...1)
+            pair.degrees = random.uniform(in: 0...180)
             return pair.discs
         case .tinyDot:
             var pair = Pair(&random)

@@ -1,0 +1,155 @@
+import Foundation
+import ImprintCore
+import Testing
+import TestSupport
+
+@testable import ImprintImages
+
+private let recipeFile = packageFolder.appending(path: "datasets/two-circles.json")
+
+private func recipe(replacing text: String, with other: String) throws -> DrawingRecipe {
+    let json = try String(contentsOf: recipeFile, encoding: .utf8)
+    try #require(json.contains(text), "the recipe has no \(text) to replace")
+    return try DrawingRecipe(Data(json.replacing(text, with: other).utf8), file: recipeFile)
+}
+
+/// The files below a folder by relative path, with their contents.
+private func contents(of folder: URL) throws -> [String: Data] {
+    var contents: [String: Data] = [:]
+    for path in try FileManager.default.subpathsOfDirectory(atPath: folder.path) where path.hasSuffix(".jpg") {
+        contents[path] = try Data(contentsOf: folder.appending(path: path))
+    }
+    return contents
+}
+
+@Suite("Recipes") struct DrawingRecipeTests {
+    @Test("The recipe of the repository names its labels") func repositoryRecipe() throws {
+        let recipe = try DrawingRecipe(contentsOf: recipeFile)
+        #expect(recipe.name == "two-circles")
+        #expect(recipe.labels.map(\.name) == ["TwoCircles", "Other"])
+        #expect(recipe.labels[0].marks.map(\.kind) == [.twoCircles])
+        let all = recipe.labels.flatMap { $0.marks.map(\.kind) }
+        #expect(Set(all) == Set(MarkKind.allCases) && all.count == MarkKind.allCases.count)
+    }
+
+    @Test("A recipe survives encoding") func roundTrip() throws {
+        let recipe = try DrawingRecipe(contentsOf: recipeFile)
+        #expect(try JSONDecoder().decode(DrawingRecipe.self, from: JSONEncoder().encode(recipe)) == recipe)
+    }
+
+    @Test(
+        "An invalid field is named, with what was found and what was expected",
+        arguments: [
+            ("\"format\": 1", "\"format\": 2", "format", "2"),
+            ("\"size\": 128", "\"size\": 4000", "size", "4000"),
+            ("\"size\": 128", "\"size\": \"big\"", "size", "\"big\""),
+            ("\"size\": 128", "\"side\": 128", "size", "missing"),
+            ("\"name\": \"Other\"", "\"name\": \"TwoCircles\"", "labels", "a name twice"),
+            ("\"name\": \"Other\"", "\"name\": \"../x\"", "labels[1].name", "\"../x\""),
+            ("\"kind\": \"ovals\"", "\"kind\": \"ufo\"", "labels[1].marks[7].kind", "\"ufo\""),
+            ("\"kind\": \"twoCircles\", \"weight\": 1", "\"kind\": \"ring\", \"weight\": 0", "labels[0].marks[0].weight", "0.0"),
+            ("[{ \"kind\": \"twoCircles\", \"weight\": 1 }]", "[]", "labels[0].marks", "none"),
+            ("\"span\": [", "\"span\": [3, ", "ranges.span", nil),
+            ("\"rotationDegrees\": [-", "\"rotationDegrees\": [-9", "ranges.rotationDegrees", nil),
+            ("\"plate\": 0.", "\"plate\": 7.", "shares.plate", nil),
+            ("\"worn\": 0.", "\"worn\": 1.", "shares.worn", nil),
+            ("\"count\": 2000", "\"count\": 1", "count", "1"),
+        ] as [(String, String, String, String?)])
+    func invalidField(text: String, other: String, field: String, found: String?) throws {
+        let error = try #require(throws: DrawingError.self) { try recipe(replacing: text, with: other) }
+        guard case .invalidField(let file, field, let value, let expected) = error else {
+            Issue.record("unexpected: \(error)")
+            return
+        }
+        #expect(file == recipeFile && !expected.isEmpty)
+        if let found { #expect(value == found) }
+        for part in ["two-circles.json", field, value, expected] { #expect("\(error)".contains(part)) }
+    }
+
+    @Test("A list in place of a recipe, or no JSON at all, is refused", arguments: ["[]", "hello", ""])
+    func notARecipe(text: String) {
+        #expect(throws: DrawingError.notAnObject(file: recipeFile)) {
+            try DrawingRecipe(Data(text.utf8), file: recipeFile)
+        }
+    }
+
+    @Test("A name is looked up in datasets/ above the folder; a path is taken as it is") func lookUp() throws {
+        try withTemporaryFolder { folder in
+            let datasets = folder.appending(path: "datasets")
+            let deep = folder.appending(path: "a/b")
+            for folder in [datasets, deep] {
+                try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            }
+            try FileManager.default.copyItem(at: recipeFile, to: datasets.appending(path: "mine.json"))
+            let expected = try DrawingRecipe(contentsOf: recipeFile)
+            #expect(try DrawingRecipe.load(named: "mine", from: [deep]) == expected)
+            #expect(try DrawingRecipe.load(named: recipeFile.path, from: []) == expected)
+
+            let error = #expect(throws: DrawingError.self) { try DrawingRecipe.load(named: "yours", from: [deep]) }
+            guard case .noSuchRecipe("yours", let available, let searched) = error else {
+                Issue.record("unexpected: \(String(describing: error))")
+                return
+            }
+            #expect(available.contains("mine"))
+            #expect(searched.map(\.path).contains(datasets.path))
+            #expect(error.map { "\($0)".contains("mine") } == true)
+        }
+    }
+
+    @Test("Images are split evenly over the labels", arguments: [(7, [4, 3]), (2, [1, 1]), (2000, [1000, 1000])])
+    func balance(count: Int, expected: [Int]) throws {
+        let recipe = try DrawingRecipe(contentsOf: recipeFile)
+        #expect(recipe.labels.indices.map { recipe.imageCount(ofLabel: $0, count: count) } == expected)
+    }
+
+    @Test("A drawn folder has the same files for any number of threads, and when it is drawn again") func folder() throws {
+        let recipe = try recipe(replacing: "\"size\": 128", with: "\"size\": 24")
+        try withTemporaryFolder { folder in
+            let one = folder.appending(path: "one")
+            let three = folder.appending(path: "three")
+            var told: [Int] = []
+            try recipe.write(to: one, count: 71, seed: 5, workers: Workers(1)) { told.append($0) }
+            try recipe.write(to: three, count: 71, seed: 5, workers: Workers(3))
+            let files = try contents(of: one)
+            #expect(try files == contents(of: three))
+            #expect(files.keys.count { $0.hasPrefix("TwoCircles/") } == 36)
+            #expect(files["Other/00035.jpg"] != nil && files["Other/00036.jpg"] == nil)
+            #expect(told.last == 71 && told == told.sorted())
+
+            try FileManager.default.removeItem(at: one.appending(path: "Other/00001.jpg"))
+            try recipe.write(to: one, count: 71, seed: 5, workers: Workers(2))
+            #expect(try files == contents(of: one))
+        }
+    }
+
+    @Test("A folder that holds anything else is refused, and left as it is") func foreignFolder() throws {
+        let recipe = try recipe(replacing: "\"size\": 128", with: "\"size\": 24")
+        try withTemporaryFolder { folder in
+            let drawn = folder.appending(path: "drawn")
+            try recipe.write(to: drawn, count: 4, seed: 5, workers: Workers(1))
+            let error = #expect(throws: DrawingError.self) {
+                try recipe.write(to: drawn, count: 4, seed: 6, workers: Workers(1))
+            }
+            guard case .otherDrawing(drawn, let found, let expected) = error else {
+                Issue.record("unexpected: \(String(describing: error))")
+                return
+            }
+            #expect(found.contains("seed 5") && expected.contains("seed 6"))
+
+            #expect(throws: DrawingError.foreignFolder(folder: folder, found: "drawn")) {
+                try recipe.write(to: folder, count: 4, seed: 5, workers: Workers(1))
+            }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["drawn"])
+        }
+    }
+
+    @Test("A count below that of the labels is refused", arguments: [-1, 0, 1]) func tooFewImages(count: Int) throws {
+        let recipe = try DrawingRecipe(contentsOf: recipeFile)
+        try withTemporaryFolder { folder in
+            let error = #expect(throws: DrawingError.self) {
+                try recipe.write(to: folder, count: count, seed: 1, workers: Workers(1))
+            }
+            #expect(error.map { "\($0)".contains("\(count) images") } == true)
+        }
+    }
+}

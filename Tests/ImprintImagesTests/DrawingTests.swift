@@ -1,0 +1,123 @@
+import Foundation
+import ImprintCore
+import Testing
+import TestSupport
+
+@testable import ImprintImages
+
+/// The recipe of the repository with smaller images, which are quicker to draw.
+private func smallRecipe(size: Int = 40) throws -> DrawingRecipe {
+    let file = packageFolder.appending(path: "datasets/two-circles.json")
+    let json = try String(contentsOf: file, encoding: .utf8)
+    return try DrawingRecipe(Data(json.replacing("\"size\": 128", with: "\"size\": \(size)").utf8), file: file)
+}
+
+/// Radii and centres of the parts of a mark of discs.
+private func discs(of mark: Mark) -> [(center: Point, radius: Float)] {
+    mark.parts.joined().compactMap {
+        if case .disc(let center, let radius) = $0 { (center, radius) } else { nil }
+    }
+}
+
+@Suite("Drawn images") struct DrawingTests {
+    @Test("The same seed, label and index give the same image; any other gives another")
+    func imagesFollowFromTheirNumbers() throws {
+        let recipe = try smallRecipe()
+        let image = recipe.draw(label: 0, index: 3, seed: 7)
+        #expect(image == recipe.draw(label: 0, index: 3, seed: 7))
+        #expect(image != recipe.draw(label: 0, index: 4, seed: 7))
+        #expect(image != recipe.draw(label: 1, index: 3, seed: 7))
+        #expect(image != recipe.draw(label: 0, index: 3, seed: 8))
+        #expect(image.width == 40 && image.height == 40 && image.channels == 3)
+    }
+
+    @Test("A drawing has every kind of mark that its label lists, and no other")
+    func kindsFollowTheRecipe() throws {
+        let recipe = try smallRecipe()
+        for (label, content) in recipe.labels.enumerated() {
+            let kinds = Set((0..<200).map { Drawing(recipe, label: label, index: $0, seed: 1).kind })
+            #expect(kinds == Set(content.marks.map(\.kind)))
+        }
+    }
+
+    @Test("Two circles are two discs of about 2:1, the small one up and to a side, and they do not touch")
+    func twoCirclesAreWhatTheirNameSays() throws {
+        let recipe = try smallRecipe()
+        var sides: Set<Bool> = []
+        for index in 0..<200 {
+            let discs = discs(of: Drawing(recipe, label: 0, index: index, seed: 2).mark)
+            try #require(discs.count == 2)
+            let (large, small) = (discs[0], discs[1])
+            #expect((1.74...2.26).contains(large.radius / small.radius))
+            let away = small.center - large.center
+            let gap = (away.length - large.radius - small.radius) / large.radius
+            #expect((0.15...0.41).contains(gap))
+            let degrees = atan2(-away.y, abs(away.x)) * 180 / .pi
+            #expect((37...55).contains(degrees))
+            sides.insert(away.x > 0)
+        }
+        #expect(sides.count == 2)
+    }
+
+    @Test(
+        "No near-miss made of two discs comes near to two circles",
+        arguments: [MarkKind.equalDiscs, .tinyDot, .smallBelow, .farApart, .overlapping])
+    func nearMissesStayClear(kind: MarkKind) throws {
+        var random = RandomStream(seed: 3, "near-misses")
+        for _ in 0..<200 {
+            let discs = discs(of: kind.mark(&random))
+            try #require(discs.count == 2)
+            let ratio = discs[0].radius / discs[1].radius
+            let away = discs[1].center - discs[0].center
+            let gap = (away.length - discs[0].radius - discs[1].radius) / discs[0].radius
+            let degrees = atan2(-away.y, abs(away.x)) * 180 / .pi
+            let looksLikeIt =
+                (1.5...2.7).contains(ratio) && (-0.1...0.7).contains(gap) && (10...80).contains(degrees)
+            #expect(!looksLikeIt, "ratio \(ratio), gap \(gap), degrees \(degrees)")
+        }
+    }
+
+    @Test("Every mark fits a circle of radius 1 around the origin", arguments: MarkKind.allCases)
+    func marksFit(kind: MarkKind) {
+        var random = RandomStream(seed: 4, "marks")
+        for _ in 0..<50 {
+            let mark = kind.mark(&random)
+            for shape in mark.parts.joined() { #expect(shape.bounds.center.length + shape.bounds.radius < 1.0001) }
+            #expect(mark.parts.isEmpty == (kind == .nothing))
+        }
+    }
+
+    @Test("Ink stands out against what is behind it, darker or lighter as asked", arguments: [false, true])
+    func inkStandsOut(hasPlate: Bool) {
+        for index in 0..<400 {
+            var random = RandomStream(seed: 5, "palette", index)
+            let isLight = index.isMultiple(of: 2)
+            let palette = Palette(hasPlate: hasPlate, hasLightInk: isLight, inkCount: 2, &random)
+            let behind = hasPlate ? [palette.plate] : [palette.ground.0, palette.ground.1]
+            for (ink, ground) in palette.inks.flatMap({ ink in behind.map { (ink, $0) } }) {
+                let difference = ink.luminance - ground.luminance
+                #expect((isLight ? difference : -difference) > Palette.contrast - 0.001)
+            }
+            for color in palette.inks + behind { #expect(color.min() > -0.001 && color.max() < 1.001) }
+        }
+    }
+
+    @Test("A nearest-mean classifier of thumbnails hardly tells the labels apart")
+    func labelsDoNotDifferInTheMean() throws {
+        let recipe = try smallRecipe(size: 16)
+        func images(seed: UInt64) -> [[[Float]]] {
+            recipe.labels.indices.map { label in
+                (0..<150).map { recipe.draw(label: label, index: $0, seed: seed).samples.map { Float($0) } }
+            }
+        }
+        let means = images(seed: 1).map { images in
+            (0..<images[0].count).map { place in images.reduce(0) { $0 + $1[place] } / Float(images.count) }
+        }
+        func distance(_ a: [Float], _ b: [Float]) -> Float { zip(a, b).reduce(0) { $0 + ($1.0 - $1.1) * ($1.0 - $1.1) } }
+        var right = 0
+        for (label, images) in images(seed: 2).enumerated() {
+            for image in images where distance(image, means[label]) < distance(image, means[1 - label]) { right += 1 }
+        }
+        #expect(Float(right) / 300 < 0.7)
+    }
+}
