@@ -1,7 +1,7 @@
 import Foundation
 import ImprintCore
-import Testing
 import TestSupport
+import Testing
 
 @testable import ImprintImages
 
@@ -47,7 +47,10 @@ private func contents(of folder: URL) throws -> [String: Data] {
             ("\"name\": \"Other\"", "\"name\": \"TwoCircles\"", "labels", "a name twice"),
             ("\"name\": \"Other\"", "\"name\": \"../x\"", "labels[1].name", "\"../x\""),
             ("\"kind\": \"ovals\"", "\"kind\": \"ufo\"", "labels[1].marks[7].kind", "\"ufo\""),
-            ("\"kind\": \"twoCircles\", \"weight\": 1", "\"kind\": \"ring\", \"weight\": 0", "labels[0].marks[0].weight", "0.0"),
+            (
+                "\"kind\": \"twoCircles\", \"weight\": 1", "\"kind\": \"ring\", \"weight\": 0",
+                "labels[0].marks[0].weight", "0.0"
+            ),
             ("[{ \"kind\": \"twoCircles\", \"weight\": 1 }]", "[]", "labels[0].marks", "none"),
             ("\"span\": [", "\"span\": [3, ", "ranges.span", nil),
             ("\"rotationDegrees\": [-", "\"rotationDegrees\": [-9", "ranges.rotationDegrees", nil),
@@ -102,7 +105,9 @@ private func contents(of folder: URL) throws -> [String: Data] {
         #expect(recipe.labels.indices.map { recipe.imageCount(ofLabel: $0, count: count) } == expected)
     }
 
-    @Test("A drawn folder has the same files for any number of threads, and when it is drawn again") func folder() throws {
+    @Test("A drawn folder has the same files for any number of threads, and when it is drawn again") func folder()
+        throws
+    {
         let recipe = try recipe(replacing: "\"size\": 128", with: "\"size\": 24")
         try withTemporaryFolder { folder in
             let one = folder.appending(path: "one")

@@ -1,7 +1,7 @@
 import Foundation
 import ImprintCore
-import Testing
 import TestSupport
+import Testing
 
 @testable import ImprintImages
 
@@ -113,7 +113,9 @@ private func discs(of mark: Mark) -> [(center: Point, radius: Float)] {
         let means = images(seed: 1).map { images in
             (0..<images[0].count).map { place in images.reduce(0) { $0 + $1[place] } / Float(images.count) }
         }
-        func distance(_ a: [Float], _ b: [Float]) -> Float { zip(a, b).reduce(0) { $0 + ($1.0 - $1.1) * ($1.0 - $1.1) } }
+        func distance(_ a: [Float], _ b: [Float]) -> Float {
+            zip(a, b).reduce(0) { $0 + ($1.0 - $1.1) * ($1.0 - $1.1) }
+        }
         var right = 0
         for (label, images) in images(seed: 2).enumerated() {
             for image in images where distance(image, means[label]) < distance(image, means[1 - label]) { right += 1 }
