@@ -1,14 +1,10 @@
 import Foundation
 import TestSupport
+import Testing
 
 /// The Python that the environment variable `IMPRINT_PYTHON` names, for comparison with the formats' own packages.
 enum Python {
     static let path = ProcessInfo.processInfo.environment["IMPRINT_PYTHON"]
-
-    /// Whether there is such a Python and it can import `module`.
-    static func has(_ module: String) -> Bool {
-        path != nil && (try? run(["-c", "import \(module)"])) != nil
-    }
 
     /// What the script of that name in Fixtures prints, given `arguments`.
     static func script(_ name: String, _ arguments: String...) throws -> Data {
@@ -21,7 +17,7 @@ enum Python {
     private static func run(_ arguments: [String]) throws -> Data {
         let process = Process()
         let output = Pipe()
-        process.executableURL = URL(filePath: path ?? "python3")
+        process.executableURL = URL(filePath: try #require(path))
         process.arguments = arguments
         process.standardOutput = output
         try process.run()

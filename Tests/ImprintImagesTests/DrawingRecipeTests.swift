@@ -56,7 +56,7 @@ private func contents(of folder: URL) throws -> [String: Data] {
             ("\"rotationDegrees\": [-", "\"rotationDegrees\": [-9", "ranges.rotationDegrees", nil),
             ("\"plate\": 0.", "\"plate\": 7.", "shares.plate", nil),
             ("\"worn\": 0.", "\"worn\": 1.", "shares.worn", nil),
-            ("\"count\": 2000", "\"count\": 1", "count", "1"),
+            ("\"count\": 5000", "\"count\": 1", "count", "1"),
         ] as [(String, String, String, String?)])
     func invalidField(text: String, other: String, field: String, found: String?) throws {
         let error = try #require(throws: DrawingError.self) { try recipe(replacing: text, with: other) }
