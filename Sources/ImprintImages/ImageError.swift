@@ -80,7 +80,8 @@ extension ImageError: CustomStringConvertible {
         case .tooManyUnreadable(let images, let skipped):
             "\(skipped.count) of \(images) images cannot be read, expected at most half. " + Self.examples(skipped)
         case .unknownAugmentation(let word, let known):
-            "There is no augmentation \"\(word)\"; expected words of \(known.joined(separator: ", ")), with commas between."
+            "There is no augmentation \"\(word)\"; expected words of \(known.joined(separator: ", ")), with commas between, "
+                + "or none alone."
         }
     }
 

@@ -48,7 +48,7 @@ public struct Augmentation: Codable, Hashable, Sendable {
         guard words != "none" else { return }
         for word in words.split(separator: ",", omittingEmptySubsequences: false) {
             guard let kind = Kind(rawValue: String(word)) else {
-                throw .unknownAugmentation(word: String(word), known: Augmentation.words + ["none"])
+                throw .unknownAugmentation(word: String(word), known: Augmentation.words)
             }
             kinds.insert(kind)
         }

@@ -1,0 +1,83 @@
+import Foundation
+import Imprint
+import ImprintFormats
+import ImprintImages
+import ImprintNetwork
+import TestSupport
+import Testing
+
+@Suite("Starting point") struct StartingPointTests {
+    @Test("A base with other labels gets a new head; nothing else changes where the head is trained") func head() throws
+    {
+        let base = try withPictures(perLabel: 8) { try train($0, quickTraining(epochs: 2)) }
+        try withPictures(["down", "left", "up"], perLabel: 8) { folder in
+            let tuned = try train(folder, quickTraining(epochs: 2) { $0.start = .base(base, trains: .head) })
+            #expect(tuned.labels == ["down", "left", "up"])
+            #expect(tuned.network.output.channels == 3)
+            #expect(tuned.preprocessing == base.preprocessing)
+            for entry in base.parameters.layout.entries where entry.node != "head" {
+                #expect(tuned.parameters[entry.name] == base.parameters[entry.name], "\(entry.name)")
+            }
+            let head = try #require(tuned.parameters["head.weight"])
+            #expect(head.count == 3 * 32)
+            let drawn = Parameters(tuned.network, seed: 0)
+            #expect(head != drawn["head.weight"])
+            let observations = try ImageClassifier(tuned).classify(Image(width: 16, height: 16))
+            #expect(Set(observations.map(\.label)) == ["down", "left", "up"])
+        }
+    }
+
+    @Test("The same labels go on from the head that was; all layers are trained where that is asked for") func all()
+        throws
+    {
+        try withPictures(perLabel: 8) { folder in
+            let base = try train(folder, quickTraining(epochs: 2))
+            let before = base.parameters.copy()
+            func tuned(learningRate: Float) throws -> WeightsFile {
+                try train(
+                    folder,
+                    quickTraining(epochs: 1) {
+                        $0.start = .base(base, trains: .all)
+                        $0.learningRate = learningRate
+                    })
+            }
+            let still = try tuned(learningRate: 0)
+            let moved = try tuned(learningRate: 0.01)
+            for entry in base.parameters.layout.entries {
+                // The base is a value: training from it leaves it as it was.
+                #expect(base.parameters[entry.name] == before[entry.name])
+                #expect(moved.parameters[entry.name] != before[entry.name], "\(entry.name)")
+                if entry.parameter.role != .statistic {
+                    #expect(still.parameters[entry.name] == before[entry.name], "\(entry.name)")
+                }
+            }
+        }
+    }
+
+    @Test("A run names the base that it began from") func lineage() throws {
+        try withPictures(perLabel: 4) { folder in
+            try withTemporaryFolder { place in
+                let url = place.appending(path: "base.imprint")
+                let digest = try train(folder, quickTraining(epochs: 1)).write(to: url)
+                let base = try WeightsFile(contentsOf: url)
+                let tuned = try train(folder, quickTraining(epochs: 1) { $0.start = .base(base) })
+                #expect(tuned.base == digest)
+            }
+        }
+    }
+
+    @Test("A base without a dense layer at its end is refused") func noHead() throws {
+        var builder = NetworkBuilder(name: "headless", input: Shape(height: 16, width: 16, channels: 3))
+        builder.add(Convolution(outputChannels: 2, kernelSize: 3), named: "conv")
+        builder.add(GlobalAveragePool())
+        let network = try builder.network()
+        let base = WeightsFile(
+            network: network, parameters: Parameters(network, seed: 0), labels: ["a", "b"],
+            preprocessing: Preprocessing(width: 16, height: 16))
+        try withPictures(perLabel: 2) { folder in
+            #expect(throws: ImprintError.noHead(network: "headless")) {
+                try train(folder, quickTraining { $0.start = .base(base) })
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+import Foundation
+import Imprint
+import ImprintCore
+import ImprintFormats
+import ImprintImages
+import TestSupport
+
+/// Training on small pictures that takes a second.
+func quickTraining(
+    epochs: Int = 3, change: (inout TrainingConfiguration) -> Void = { _ in }
+) -> TrainingConfiguration {
+    var configuration = TrainingConfiguration()
+    configuration.start = .network("logonet", width: 0.125)
+    configuration.inputSize = 16
+    configuration.batchSize = 8
+    configuration.epochs = epochs
+    configuration.threads = 1
+    configuration.validation = .split(.none)
+    change(&configuration)
+    return configuration
+}
+
+func train(
+    _ folder: URL, _ configuration: TrainingConfiguration, shouldStop: () -> Bool = { false },
+    onEvent: (TrainingEvent) -> Void = { _ in }
+) throws -> WeightsFile {
+    try Trainer(folder: ImageFolder(at: folder), configuration: configuration)
+        .train(onEvent: onEvent, shouldStop: shouldStop)
+}
+
+func bytes(of weights: WeightsFile) throws -> Data {
+    try withTemporaryFolder { folder in
+        let url = folder.appending(path: "x.imprint")
+        try weights.write(to: url)
+        return try Data(contentsOf: url)
+    }
+}
+
+/// Makes a folder of 20x20 noise pictures, each brighter on the side that its label names.
+@discardableResult
+func withPictures<Result>(
+    _ labels: [String] = ["left", "right"], perLabel: Int, seed: UInt64 = 0, _ body: (URL) throws -> Result
+) throws -> Result {
+    try withTemporaryFolder { folder in
+        for label in labels {
+            let place = folder.appending(path: label)
+            try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+            for index in 0..<perLabel {
+                var stream = RandomStream(seed: seed, label, index)
+                var image = Image(width: 20, height: 20)
+                for y in 0..<20 {
+                    for x in 0..<20 {
+                        let isBright =
+                            switch label {
+                            case "left": x < 10
+                            case "right": x >= 10
+                            case "up": y < 10
+                            default: y >= 10
+                            }
+                        for channel in 0..<3 {
+                            let sample = stream.index(below: 120) + (isBright ? 120 : 0)
+                            image.samples[(y * 20 + x) * 3 + channel] = UInt8(sample)
+                        }
+                    }
+                }
+                try ImageFile.write(image, to: place.appending(path: "\(index).png"))
+            }
+        }
+        return try body(folder)
+    }
+}
