@@ -20,7 +20,7 @@ extension TrainingConfiguration {
         case .network(let name, let width):
             let network = try Network.named(name, labels: labels.count, inputSize: inputSize, width: width)
             return StartingPoint(
-                network: network, parameters: Parameters(network, seed: seed), frozen: [],
+                network: network, parameters: try Parameters(network, seed: seed), frozen: [],
                 preprocessing: Preprocessing(
                     width: network.input.width, height: network.input.height, channels: network.input.channels,
                     cropAndScale: cropAndScale),
@@ -28,7 +28,7 @@ extension TrainingConfiguration {
         case .base(let base, let trains):
             guard let head = base.network.headName else { throw ImprintError.noHead(network: base.network.name) }
             let network = try base.network.replacingHead(labels: labels.count)
-            let parameters = Parameters(network, seed: seed)
+            let parameters = try Parameters(network, seed: seed)
             parameters.load(from: base.parameters)
             // A head for the same labels goes on from where it was; any other is drawn anew.
             for entry in parameters.layout.entries where entry.node == head && labels != base.labels {

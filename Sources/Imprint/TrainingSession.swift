@@ -43,7 +43,7 @@ struct TrainingSession {
         )
         predictionPlan = try Plan(
             logits, parameters: parameters, options: Plan.Options(batchSize: configuration.batchSize, workers: workers))
-        optimizer = SGD(
+        optimizer = try SGD(
             SGD.Options(
                 learningRate: configuration.learningRate, momentum: configuration.momentum, nesterov: true,
                 weightDecay: configuration.weightDecay, gradientClipping: configuration.gradientClipping),

@@ -13,14 +13,15 @@ final class AlignedMemory: @unchecked Sendable {
     let base: UnsafeMutableRawPointer
     let byteCount: Int
 
-    init(byteCount: Int) {
+    /// Throws `NetworkError.outOfMemory` where the block is larger than the machine's memory or the system refuses it.
+    init(byteCount: Int) throws(NetworkError) {
         let alignment = 1 << 12
         self.byteCount = max(byteCount, alignment)
+        // Linux promises more memory than there is and kills who uses it.
+        guard byteCount <= Self.physicalByteCount else { throw .outOfMemory(bytes: byteCount) }
         var block: UnsafeMutableRawPointer?
         let status = posix_memalign(&block, alignment, self.byteCount)
-        guard status == 0, let block else {
-            preconditionFailure("\(self.byteCount) bytes of memory are not to be had; use a smaller batch or network")
-        }
+        guard status == 0, let block else { throw .outOfMemory(bytes: byteCount) }
         base = block
         #if os(Linux)
             // Page faults cost more than arithmetic on large activations; huge pages make them rare.
@@ -30,6 +31,8 @@ final class AlignedMemory: @unchecked Sendable {
     }
 
     deinit { free(base) }
+
+    private static let physicalByteCount = sysconf(Int32(_SC_PHYS_PAGES)) * sysconf(Int32(_SC_PAGESIZE))
 
     func floats(at byteOffset: Int = 0) -> UnsafeMutablePointer<Float> {
         assert((0..<byteCount).contains(byteOffset), "offset \(byteOffset) outside 0..<\(byteCount)")

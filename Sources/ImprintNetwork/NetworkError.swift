@@ -22,6 +22,8 @@ public enum NetworkError: Error, Equatable, CustomStringConvertible {
     case unknownNetwork(found: String, known: [String])
     /// The network does not end as a classifier does: in a vector, or in a softmax over one.
     case notAClassifier(network: String, output: Shape)
+    /// The numbers take more memory than this machine gives.
+    case outOfMemory(bytes: Int)
 
     /// A sentence that says what was found and what was expected.
     public var description: String {
@@ -48,6 +50,8 @@ public enum NetworkError: Error, Equatable, CustomStringConvertible {
             "there is no network \"\(found)\"; choose one of \(known.joined(separator: ", "))"
         case .notAClassifier(let network, let output):
             "the network \"\(network)\" ends in \(output); a classifier ends in a vector, one number per label"
+        case .outOfMemory(let bytes):
+            "\(bytes) bytes of memory are needed at once and not to be had here; use a smaller batch, input or network"
         }
     }
 }

@@ -70,14 +70,16 @@ public final class Parameters: @unchecked Sendable {
     let memory: AlignedMemory
 
     /// Makes parameters that are all zero.
-    public init(_ layout: ParameterLayout) {
+    /// - Throws: `NetworkError.outOfMemory`.
+    public init(_ layout: ParameterLayout) throws(NetworkError) {
         self.layout = layout
-        memory = AlignedMemory(byteCount: layout.count * MemoryLayout<Float>.stride)
+        memory = try AlignedMemory(byteCount: layout.count * MemoryLayout<Float>.stride)
     }
 
     /// Draws the initial parameters of `network` from `seed`, each tensor from a stream of its own.
-    public convenience init(_ network: Network, seed: UInt64) {
-        self.init(ParameterLayout(network))
+    /// - Throws: `NetworkError.outOfMemory`.
+    public convenience init(_ network: Network, seed: UInt64) throws(NetworkError) {
+        try self.init(ParameterLayout(network))
         for entry in layout.entries { draw(entry, seed: seed) }
     }
 
@@ -99,8 +101,9 @@ public final class Parameters: @unchecked Sendable {
     }
 
     /// A copy with memory of its own.
-    public func copy() -> Parameters {
-        let copy = Parameters(layout)
+    /// - Throws: `NetworkError.outOfMemory`.
+    public func copy() throws(NetworkError) -> Parameters {
+        let copy = try Parameters(layout)
         copy.floats.update(from: floats, count: layout.count)
         return copy
     }

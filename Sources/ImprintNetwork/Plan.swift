@@ -70,15 +70,15 @@ public final class Plan {
     private let randomness: Randomness
 
     /// Compiles `network` to run with `parameters`.
-    /// - Throws: `NetworkError` where the mode is training and nothing is left to train.
+    /// - Throws: `NetworkError` where the mode is training and nothing is left to train, or where memory is short.
     public init(_ network: Network, parameters: Parameters, options: Options) throws(NetworkError) {
         precondition(parameters.layout == ParameterLayout(network), "the parameters belong to another network")
         var compiler = PlanCompiler(network, layout: parameters.layout, options: options)
         let buffers = compiler.assignBuffers()
         let layout = compiler.arena.layout()
         let training = options.mode == .training
-        let arena = AlignedMemory(byteCount: layout.byteCount)
-        let gradients = AlignedMemory(
+        let arena = try AlignedMemory(byteCount: layout.byteCount)
+        let gradients = try AlignedMemory(
             byteCount: training ? parameters.layout.trainableCount * MemoryLayout<Float>.stride : 0)
         let randomness = Randomness(seed: options.seed)
 

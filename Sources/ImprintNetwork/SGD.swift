@@ -45,10 +45,11 @@ public final class SGD {
     private let count: Int
 
     /// Makes an optimiser whose velocities are 0.
-    public init(_ options: Options, for layout: ParameterLayout) {
+    /// - Throws: `NetworkError.outOfMemory`.
+    public init(_ options: Options, for layout: ParameterLayout) throws(NetworkError) {
         self.options = options
         count = layout.trainableCount
-        velocities = AlignedMemory(byteCount: count * MemoryLayout<Float>.stride)
+        velocities = try AlignedMemory(byteCount: count * MemoryLayout<Float>.stride)
     }
 
     /// The velocities, laid out as the trainable parameters.

@@ -10,7 +10,7 @@ import Testing
     func transfer() throws {
         let base = try sampleWeights().parameters
         let network = try Network.logonet(labels: 3, inputSize: 16, width: 0.1)
-        let parameters = Parameters(network, seed: 9)
+        let parameters = try Parameters(network, seed: 9)
         let report = parameters.load(from: base)
         #expect(!report.isComplete)
         #expect(report.applied == parameters.layout.entries.map(\.name).filter { !$0.hasPrefix("head") })
@@ -21,7 +21,7 @@ import Testing
                 .init(name: "head.weight", found: [channels, 2], expected: [channels, 3]),
                 .init(name: "head.bias", found: [2], expected: [3]),
             ])
-        let initial = Parameters(network, seed: 9)
+        let initial = try Parameters(network, seed: 9)
         for name in report.applied { #expect(parameters[name] == base[name]) }
         for mismatch in report.mismatched { #expect(parameters[mismatch.name] == initial[mismatch.name]) }
         #expect(report.description.contains("head.bias [2], expected [3]"))
@@ -32,7 +32,7 @@ import Testing
         var builder = NetworkBuilder(name: "two", input: Shape(channels: 2))
         builder.add(Dense(outputChannels: 2), named: "first")
         builder.add(Dense(outputChannels: 1), named: "second")
-        let parameters = Parameters(ParameterLayout(try builder.network()))
+        let parameters = try Parameters(ParameterLayout(try builder.network()))
         let report = try withTemporaryFolder { folder in
             let url = folder.appending(path: "other.safetensors")
             try Safetensors.write(
@@ -62,7 +62,7 @@ import Testing
     @Test("The same network is loaded completely")
     func complete() throws {
         let weights = try sampleWeights()
-        let parameters = Parameters(ParameterLayout(weights.network))
+        let parameters = try Parameters(ParameterLayout(weights.network))
         let report = parameters.load(from: weights.parameters)
         #expect(report.isComplete)
         let count = parameters.layout.entries.count

@@ -11,7 +11,7 @@ func sampleWeights(
     labels: [String] = ["logo", "other"], precision: Safetensors.Precision = .float32
 ) throws -> WeightsFile {
     let network = try Network.logonet(labels: labels.count, inputSize: 16, width: 0.1)
-    let parameters = Parameters(network, seed: 5)
+    let parameters = try Parameters(network, seed: 5)
     for entry in parameters.layout.entries {
         parameters.withValues(of: entry) { values in
             for place in values.indices { values[place] += Float(place) * 0x1p-20 }

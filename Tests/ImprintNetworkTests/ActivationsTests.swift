@@ -10,7 +10,7 @@ import Testing
             name: "activation", input: Shape(channels: values.count),
             nodes: [Network.Node(name: "activation", layer: layer, inputs: [Network.inputName])])
         let plan = try Plan(
-            network, parameters: Parameters(network, seed: 1), options: Plan.Options(batchSize: 1))
+            network, parameters: try Parameters(network, seed: 1), options: Plan.Options(batchSize: 1))
         _ = plan.input.update(from: values)
         plan.forward(count: 1)
         return Array(plan.output)
@@ -41,7 +41,7 @@ import Testing
     func divergedNetwork(_ name: String) throws {
         let network = try Network.named(name, labels: 2, inputSize: 32, width: 1 / 16).logits()
         for entry in ParameterLayout(network).entries where entry.parameter.role == .weight {
-            let parameters = Parameters(network, seed: 1)
+            let parameters = try Parameters(network, seed: 1)
             parameters[entry.name] = [Float](repeating: .nan, count: entry.parameter.count)
             let plan = try Plan(network, parameters: parameters, options: Plan.Options(batchSize: 1))
             _ = plan.input.update(from: randomValues(plan.input.count, "image"))

@@ -28,7 +28,7 @@ struct GradientCheck {
 
     /// Checks the gradients of the input and of every parameter that is trained.
     func run(sourceLocation: SourceLocation = #_sourceLocation) throws {
-        let parameters = randomParameters(network, seed: 11)
+        let parameters = try randomParameters(network, seed: 11)
         for entry in parameters.layout.entries where avoidsKinks && entry.parameter.name == "shift" {
             parameters[entry.name] = parameters[entry.name]?.map { $0 + 3 }
         }
@@ -175,8 +175,8 @@ func randomValues(_ count: Int, _ name: String) -> [Float] {
 }
 
 /// Initial parameters with nothing at a special value: no bias is 0, no scale or variance 1.
-func randomParameters(_ network: Network, seed: UInt64) -> Parameters {
-    let parameters = Parameters(network, seed: seed)
+func randomParameters(_ network: Network, seed: UInt64) throws -> Parameters {
+    let parameters = try Parameters(network, seed: seed)
     for entry in parameters.layout.entries where entry.parameter.role != .weight {
         parameters[entry.name] = zip(parameters[entry.name] ?? [], randomValues(entry.parameter.count, entry.name))
             .map { $0 + $1 / 2 }

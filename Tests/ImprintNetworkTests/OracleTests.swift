@@ -144,7 +144,7 @@ import Testing
         let network = try Network(
             name: reference.testDescription, input: reference.input,
             nodes: [Network.Node(name: "layer", layer: reference.layer, inputs: [Network.inputName])])
-        let parameters = randomParameters(network, seed: 2)
+        let parameters = try randomParameters(network, seed: 2)
         let names = reference.layer.parameters(for: [reference.input]).map { "layer.\($0.name)" }
         let values = names.map { name in (parameters[name] ?? []).map(Double.init) }
         // Two workers, since each has scratch memory of its own.

@@ -8,12 +8,12 @@ import Testing
 
     init() throws {
         network = try Network.named("logonet", labels: 3, width: 0.25)
-        parameters = Parameters(network, seed: 4)
+        parameters = try Parameters(network, seed: 4)
     }
 
     @Test("A copy has the same numbers in memory of its own")
-    func copy() {
-        let copy = parameters.copy()
+    func copy() throws {
+        let copy = try parameters.copy()
         #expect(copy.layout == parameters.layout)
         for entry in parameters.layout.entries { #expect(copy[entry.name] == parameters[entry.name]) }
         copy["head.bias"] = [1, 2, 3]
@@ -21,8 +21,8 @@ import Testing
     }
 
     @Test("Writing one tensor leaves the others as they are")
-    func write() {
-        let before = parameters.copy()
+    func write() throws {
+        let before = try parameters.copy()
         for entry in parameters.layout.entries {
             parameters[entry.name] = [Float](repeating: .infinity, count: entry.parameter.count)
             for other in parameters.layout.entries where other != entry {
@@ -35,7 +35,7 @@ import Testing
 
     @Test("Drawing a tensor anew gives its initial numbers")
     func draw() throws {
-        let before = parameters.copy()
+        let before = try parameters.copy()
         for name in ["conv2.weight", "head.weight", "norm1.scale"] {
             let entry = try #require(parameters.layout[name])
             parameters[name] = [Float](repeating: 9, count: entry.parameter.count)

@@ -20,14 +20,14 @@ import Testing
     /// Prediction works in place wherever it can; training keeps what its backward pass reads, so that a value that was
     /// overwritten too early shows as a difference.
     private func expectSameOutputs(_ network: Network, batch: Int) throws {
-        let parameters = randomParameters(network, seed: 6)
+        let parameters = try randomParameters(network, seed: 6)
         for entry in parameters.layout.entries where entry.parameter.name == "runningVariance" {
             parameters[entry.name] = parameters[entry.name]?.map { abs($0) + 0.5 }
         }
         // Dropout and norms that follow the batch differ on purpose.
         let frozen = Set(
             network.nodes.filter { $0.layer is BatchNormalization || $0.layer is Dropout }.map(\.name))
-        let before = parameters.copy()
+        let before = try parameters.copy()
         let prediction = try outputs(network, parameters, batch: batch, .prediction)
         #expect(prediction == (try outputs(network, parameters, batch: batch, .training, frozen: frozen)))
         #expect(prediction.allSatisfy { Float(bitPattern: $0).isFinite })
@@ -51,8 +51,8 @@ import Testing
     @Test("The running statistics move in training alone")
     func statistics() throws {
         let network = try Network.named("logonet", labels: 2, inputSize: 33, width: 0.25)
-        let parameters = Parameters(network, seed: 2)
-        let before = parameters.copy()
+        let parameters = try Parameters(network, seed: 2)
+        let before = try parameters.copy()
         func moved() -> Set<String> {
             Set(parameters.layout.entries.map(\.name).filter { parameters[$0] != before[$0] })
         }
@@ -66,7 +66,7 @@ import Testing
     func frozenGradients() throws {
         let network = try Network.named("mobilenet-v1", labels: 3, inputSize: 32, width: 0.25).logits()
         let frozen: Set = ["conv0", "norm0", "conv5_depthwise", "norm5_depthwise", "conv9_pointwise"]
-        let parameters = Parameters(network, seed: 3)
+        let parameters = try Parameters(network, seed: 3)
         let plan = try Plan(
             network, parameters: parameters, options: Plan.Options(batchSize: 2, mode: .training, frozen: frozen))
         _ = plan.input.update(from: randomValues(plan.input.count, "input"))
@@ -91,7 +91,7 @@ import Testing
         let network = try Network.named("logonet", labels: 2, inputSize: 33, width: 0.25).logits()
         let frozen = Set(network.nodes.map(\.name)).subtracting(["head"])
         let plan = try Plan(
-            network, parameters: Parameters(network, seed: 1),
+            network, parameters: try Parameters(network, seed: 1),
             options: Plan.Options(batchSize: 1, mode: .training, frozen: frozen))
         #expect(plan.steps.filter(\.runsBackward).map(\.name) == ["head"])
         #expect(plan.inputGradient == nil)
@@ -101,7 +101,7 @@ import Testing
     func summary() throws {
         let network = try Network.named("mobilenet-v1", labels: 3, inputSize: 64, width: 0.25)
         let plan = try Plan(
-            network, parameters: Parameters(network, seed: 1), options: Plan.Options(batchSize: 1))
+            network, parameters: try Parameters(network, seed: 1), options: Plan.Options(batchSize: 1))
         #expect(plan.summary.map(\.name) == network.nodes.map(\.name))
         #expect(plan.summary.map(\.output) == network.shapes)
         #expect(plan.summary.reduce(0) { $0 + $1.parameterCount } == plan.parameters.layout.trainableParameterCount)

@@ -33,14 +33,32 @@ import Testing
         var parameters: [UInt32] = []
     }
 
+    @Test("Memory that this machine does not have is an error that says how much was needed", arguments: [true, false])
+    func outOfMemory(training: Bool) throws {
+        var builder = NetworkBuilder(name: "large", input: Shape(height: 20_000, width: 20_000, channels: 1))
+        builder.add(GlobalAveragePool())
+        builder.add(Dense(outputChannels: 2))
+        let network = try builder.network()
+        let options = Plan.Options(batchSize: 60_000, mode: training ? .training : .prediction)
+        let error = #expect(throws: NetworkError.self) {
+            try Plan(network, parameters: Parameters(network, seed: 0), options: options)
+        }
+        guard case .outOfMemory(let bytes) = error else {
+            Issue.record("unexpected: \(String(describing: error))")
+            return
+        }
+        #expect(bytes >= 60_000 * 20_000 * 20_000 * 4)
+    }
+
     /// Trains over `images` images for `steps` steps, in memory full of NaN where `isPoisoned`.
     private func train(
         _ network: Network, images: Int, steps: Int = 3, _ options: Plan.Options, isPoisoned: Bool = false
     ) throws -> Run {
-        let parameters = Parameters(network, seed: 9)
+        let parameters = try Parameters(network, seed: 9)
         let plan = try Plan(network, parameters: parameters, options: options)
         if isPoisoned { plan.poison(keeping: []) }
-        let optimizer = SGD(.init(learningRate: 0.05, weightDecay: 1e-4, gradientClipping: 1), for: parameters.layout)
+        let optimizer = try SGD(
+            .init(learningRate: 0.05, weightDecay: 1e-4, gradientClipping: 1), for: parameters.layout)
         var run = Run()
         for step in 0..<steps {
             _ = plan.input.update(from: randomValues(images * network.input.count, "images \(step)"))
@@ -119,7 +137,7 @@ import Testing
     @Test("An image's prediction does not depend on the images beside it", arguments: everyNetwork)
     func prediction(_ example: Example) throws {
         let network = try example.network()
-        let parameters = randomParameters(network, seed: 4)
+        let parameters = try randomParameters(network, seed: 4)
         let images = randomValues(5 * network.input.count, "images")
         let together = try predict(network, parameters, images, batchSize: 5)
         for image in 0..<5 {
@@ -135,7 +153,7 @@ import Testing
         let network = try example.network()
         func plan(_ mode: Plan.Mode) throws -> Plan {
             try Plan(
-                network, parameters: Parameters(network, seed: 1), options: Plan.Options(batchSize: 4, mode: mode))
+                network, parameters: try Parameters(network, seed: 1), options: Plan.Options(batchSize: 4, mode: mode))
         }
         let activations = network.shapes.reduce(network.input.count) { $0 + $1.count } * 4 * MemoryLayout<Float>.stride
         // The copied windows of convolutions are scratch memory, of a size that does not follow the activations.
@@ -155,11 +173,11 @@ import Testing
     func frozenLayers() throws {
         let network = try Network.named("logonet", labels: 3, inputSize: 33, width: 0.25).logits()
         let frozen: Set = ["conv1", "norm1", "conv3", "norm3", "norm4"]
-        let parameters = Parameters(network, seed: 9)
-        let before = parameters.copy()
+        let parameters = try Parameters(network, seed: 9)
+        let before = try parameters.copy()
         let plan = try Plan(
             network, parameters: parameters, options: Plan.Options(batchSize: 3, mode: .training, frozen: frozen))
-        let optimizer = SGD(.init(learningRate: 0.05, weightDecay: 0.1), for: parameters.layout)
+        let optimizer = try SGD(.init(learningRate: 0.05, weightDecay: 0.1), for: parameters.layout)
         for step in 0..<2 {
             _ = plan.input.update(from: randomValues(plan.input.count, "images \(step)"))
             plan.forward(count: 3)
@@ -180,7 +198,7 @@ import Testing
         let network = try Network.named("lenet", labels: 2)
         let options = Plan.Options(batchSize: 1, mode: .training, frozen: Set(network.nodes.map(\.name)))
         #expect(throws: NetworkError.self) {
-            try Plan(network, parameters: Parameters(network, seed: 1), options: options)
+            try Plan(network, parameters: try Parameters(network, seed: 1), options: options)
         }
     }
 
@@ -191,7 +209,7 @@ import Testing
             nodes: [Network.Node(name: "dropout", layer: Dropout(rate: 0.25), inputs: [Network.inputName])])
         func outputs(_ mode: Plan.Mode, seed: UInt64) throws -> [[Float]] {
             let plan = try Plan(
-                network, parameters: Parameters(network, seed: 1),
+                network, parameters: try Parameters(network, seed: 1),
                 options: Plan.Options(batchSize: 2, mode: mode, inputGradient: true, seed: seed))
             plan.input.update(repeating: 3)
             return (0..<2).flatMap { _ in

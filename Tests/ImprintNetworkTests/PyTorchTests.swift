@@ -17,7 +17,7 @@ import Testing
     @Test("Layers agree with PyTorch, forward and backward", arguments: fixture.layers)
     func layers(_ reference: PyTorchLayers.LayerCase) throws {
         let layout = ParameterLayout(reference.network)
-        let parameters = Parameters(layout)
+        let parameters = try Parameters(layout)
         #expect(Set(reference.parameters.keys) == Set(layout.entries.map(\.name)))
         for entry in layout.entries {
             parameters[entry.name] = reference.parameters[entry.name]?.numbers(entry.parameter.count)
@@ -58,13 +58,13 @@ import Testing
     @Test("SGD agrees with PyTorch over five steps", arguments: fixture.sgd)
     func sgd(_ reference: PyTorchLayers.SGDCase) throws {
         let layout = ParameterLayout(reference.network)
-        let parameters = Parameters(layout)
+        let parameters = try Parameters(layout)
         for entry in layout.entries {
             parameters[entry.name] = reference.parameters[entry.name]?.numbers(entry.parameter.count)
         }
         let plan = try Plan(
             reference.network, parameters: parameters, options: Plan.Options(batchSize: 1, mode: .training))
-        let optimizer = SGD(reference.options, for: layout)
+        let optimizer = try SGD(reference.options, for: layout)
         for (step, factor) in reference.factors.enumerated() {
             for (name, spec) in reference.gradients[step] {
                 let range = try #require(layout[name]).range
@@ -88,7 +88,7 @@ import Testing
     func logonet(_ reference: PyTorchTraining.Case, workers: Int) throws {
         let fixture = Self.fixture
         let network = try Network.named(fixture.network, labels: 2, inputSize: reference.inputSize).logits()
-        let parameters = Parameters(network, seed: 1)
+        let parameters = try Parameters(network, seed: 1)
         for (name, tensor) in fixture.parameters {
             let entry = try #require(parameters.layout[name])
             #expect(entry.parameter.shape == tensor.shape)
@@ -98,7 +98,7 @@ import Testing
         let plan = try Plan(
             network, parameters: parameters,
             options: Plan.Options(batchSize: reference.batch, mode: .training, workers: .init(workers)))
-        let optimizer = SGD(fixture.options, for: parameters.layout)
+        let optimizer = try SGD(fixture.options, for: parameters.layout)
         for step in 0..<fixture.steps {
             let labels = (0..<reference.batch).map { (step + $0) % 2 }
             let values = fixture.images.values(step: step, labels: labels, countPerImage: network.input.count)

@@ -13,7 +13,7 @@ import Testing
         network = try Network(
             name: "dense", input: Shape(channels: 3),
             nodes: [Network.Node(name: "dense", layer: Dense(outputChannels: 2), inputs: [Network.inputName])])
-        parameters = Parameters(network, seed: 1)
+        parameters = try Parameters(network, seed: 1)
         parameters["dense.weight"] = [1, -2, 3, -4, 5, -6]
         parameters["dense.bias"] = [7, -8]
         plan = try Plan(network, parameters: parameters, options: Plan.Options(batchSize: 1, mode: .training))
@@ -29,7 +29,7 @@ import Testing
     @Test("Weights decay, biases do not")
     func decay() throws {
         try setGradients(weight: [0, 0, 0, 0, 0, 0], bias: [0, 0])
-        let optimizer = SGD(.init(learningRate: 0.5, momentum: 0, weightDecay: 0.25), for: parameters.layout)
+        let optimizer = try SGD(.init(learningRate: 0.5, momentum: 0, weightDecay: 0.25), for: parameters.layout)
         optimizer.step(plan)
         #expect(parameters["dense.weight"] == [1, -2, 3, -4, 5, -6].map { $0 * 0.875 })
         #expect(parameters["dense.bias"] == [7, -8])
@@ -38,7 +38,7 @@ import Testing
     @Test("Momentum adds up, with and without Nesterov's look ahead", arguments: [false, true])
     func momentum(nesterov: Bool) throws {
         try setGradients(weight: [1, 0, 0, 0, 0, 0], bias: [0, 2])
-        let optimizer = SGD(.init(learningRate: 0.5, momentum: 0.5, nesterov: nesterov), for: parameters.layout)
+        let optimizer = try SGD(.init(learningRate: 0.5, momentum: 0.5, nesterov: nesterov), for: parameters.layout)
         optimizer.step(plan)
         optimizer.step(plan)
         // Velocities 1 and 1.5; with the look ahead the moves are g + v / 2.
@@ -53,7 +53,7 @@ import Testing
     func clipping(limit: Float) throws {
         // The norm over weights and biases together is 5.
         try setGradients(weight: [3, 0, 0, 0, 0, 0], bias: [0, -4])
-        let optimizer = SGD(
+        let optimizer = try SGD(
             .init(learningRate: 1, momentum: 0, gradientClipping: limit), for: parameters.layout)
         #expect(optimizer.step(plan) == 5)
         let scale = min(limit / 5, 1)
@@ -64,7 +64,7 @@ import Testing
     @Test("Decay is not clipped")
     func clippedDecay() throws {
         try setGradients(weight: [3, 0, 0, 0, 0, 0], bias: [0, -4])
-        let optimizer = SGD(
+        let optimizer = try SGD(
             .init(learningRate: 1, momentum: 0, weightDecay: 0.5, gradientClipping: 2.5), for: parameters.layout)
         optimizer.step(plan)
         #expect(parameters["dense.weight"] == [1 - 1.5 - 0.5, -1, 1.5, -2, 2.5, -3])
@@ -73,7 +73,7 @@ import Testing
     @Test("The schedule's factor scales the rate; without clipping there is no norm")
     func factor() throws {
         try setGradients(weight: [1, 1, 1, 1, 1, 1], bias: [1, 1])
-        let optimizer = SGD(.init(learningRate: 0.5, momentum: 0), for: parameters.layout)
+        let optimizer = try SGD(.init(learningRate: 0.5, momentum: 0), for: parameters.layout)
         #expect(optimizer.step(plan, factor: 0.25) == nil)
         #expect(parameters["dense.bias"] == [7 - 0.125, -8 - 0.125])
         optimizer.step(plan, factor: 0)

@@ -20,7 +20,7 @@ import Testing
             }
             let head = try #require(tuned.parameters["head.weight"])
             #expect(head.count == 3 * 32)
-            let drawn = Parameters(tuned.network, seed: 0)
+            let drawn = try Parameters(tuned.network, seed: 0)
             #expect(head != drawn["head.weight"])
             let observations = try ImageClassifier(tuned).classify(Image(width: 16, height: 16))
             #expect(Set(observations.map(\.label)) == ["down", "left", "up"])
@@ -32,7 +32,7 @@ import Testing
     {
         try withPictures(perLabel: 8) { folder in
             let base = try train(folder, quickTraining(epochs: 2))
-            let before = base.parameters.copy()
+            let before = try base.parameters.copy()
             func tuned(learningRate: Float) throws -> WeightsFile {
                 try train(
                     folder,
@@ -72,7 +72,7 @@ import Testing
         builder.add(GlobalAveragePool())
         let network = try builder.network()
         let base = WeightsFile(
-            network: network, parameters: Parameters(network, seed: 0), labels: ["a", "b"],
+            network: network, parameters: try Parameters(network, seed: 0), labels: ["a", "b"],
             preprocessing: Preprocessing(width: 16, height: 16))
         try withPictures(perLabel: 2) { folder in
             #expect(throws: ImprintError.noHead(network: "headless")) {

@@ -136,7 +136,7 @@ extension WeightsFile {
         digest = found
         precision = file.header.tensors.contains { $0.elementType == .float16 } ? .float16 : .float32
 
-        parameters = Parameters(layout)
+        parameters = try Parameters(layout)
         try parameters.load(from: file)
         for entry in layout.entries { try checkFinite(entry, of: parameters) }
     }
