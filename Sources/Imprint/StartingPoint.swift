@@ -37,7 +37,7 @@ extension TrainingConfiguration {
             return StartingPoint(
                 network: network, parameters: parameters,
                 frozen: trains == .all ? [] : Set(network.nodes.map(\.name)).subtracting([head]),
-                preprocessing: base.preprocessing, base: base.digest)
+                preprocessing: base.preprocessing, base: try base.digest ?? base.tensorDigest())
         }
     }
 }

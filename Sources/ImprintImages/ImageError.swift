@@ -28,6 +28,8 @@ public enum ImageError: Error, Equatable, Sendable {
     case noClassFolders(folder: URL, images: Int)
     /// The folder holds fewer classes than needed; `found` are their names.
     case tooFewClasses(folder: URL, found: [String], minimum: Int)
+    /// The names of two sub-folders look the same and differ only in how their characters are composed.
+    case equalNames(folder: URL, names: [String])
     /// The sub-folder of a class holds no image.
     case classWithoutImages(folder: URL, label: String)
     /// None of the images of a label can be read; `skipped` are those of this label.
@@ -72,6 +74,9 @@ extension ImageError: CustomStringConvertible {
             "\(folder.displayPath) holds \(found.count) of at least \(minimum) classes"
                 + (found.isEmpty ? "" : " (\(found.joined(separator: ", ")))")
                 + ". Add a sub-folder of images for each further class."
+        case .equalNames(let folder, let names):
+            "\(folder.displayPath) has \(names.count) sub-folders that look the same, \"\(names.joined(separator: "\" and \""))\", "
+                + "composed of different characters. Merge or rename them."
         case .classWithoutImages(let folder, let label):
             "\(folder.displayPath): the class \"\(label)\" has no images. Add some, or remove its sub-folder."
         case .noReadableImages(let label, let skipped):

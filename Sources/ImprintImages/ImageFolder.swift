@@ -1,4 +1,5 @@
 public import Foundation
+internal import ImprintCore
 
 /// A folder of labelled images: one sub-folder per class, whose name is the label.
 public struct ImageFolder: Sendable {
@@ -24,9 +25,9 @@ public struct ImageFolder: Sendable {
     public let items: [Item]
     /// The files that were left out: those that are no images, and those beside the sub-folders of the classes.
     public let ignored: [URL]
-    /// A hash (FNV-1a, 64 bits, 16 hexadecimal digits) of the relative paths and the sizes of all items.
+    /// The SHA-256 digest of a line "path, tab, size in bytes" for every item, in hexadecimal; see docs/weights-file.md.
     ///
-    /// It tells whether a data set is the one that a model was trained on; it is no protection against forgery.
+    /// It tells whether a data set has the files that a model was trained on, without reading them.
     public let digest: String
 
     /// Finds the images in the sub-folders of `url`.
@@ -50,9 +51,12 @@ public struct ImageFolder: Sendable {
         guard root.folders.count >= minimumClasses else {
             throw .tooFewClasses(folder: url, found: root.folders, minimum: minimumClasses)
         }
+        // Strings are equal where people see the same, so that a model could not tell such labels apart.
+        let byName = Dictionary(grouping: root.folders) { $0 }
+        if let twins = byName.values.first(where: { $0.count > 1 }) { throw .equalNames(folder: url, names: twins) }
         var items: [Item] = []
         var ignored = root.files.map { url.appending(path: $0) }
-        var hash = FNV1a()
+        var hash = SHA256()
         for (label, name) in root.folders.enumerated() {
             let countBefore = items.count
             for path in try filePaths(below: name, in: url) {
@@ -62,11 +66,7 @@ public struct ImageFolder: Sendable {
                     continue
                 }
                 items.append(Item(url: file, label: label))
-                hash.add(path.utf8)
-                // A path holds no zero, so that no two lists of paths and sizes give the same bytes.
-                hash.add([0])
-                let size = UInt64(FileStatus(file)?.size ?? 0)
-                hash.add((0..<8).map { UInt8(truncatingIfNeeded: size >> (8 * $0)) })
+                hash.update("\(path)\t\(FileStatus(file)?.size ?? 0)\n".utf8Span.span.bytes)
             }
             guard items.count > countBefore else { throw .classWithoutImages(folder: url, label: name) }
         }
@@ -74,7 +74,7 @@ public struct ImageFolder: Sendable {
         labels = root.folders
         self.items = items
         self.ignored = ignored
-        digest = hash.description
+        digest = hash.hexadecimal
     }
 }
 
@@ -132,21 +132,4 @@ private func isImage(_ url: URL) -> Bool {
     defer { try? file.close() }
     guard let head = try? file.read(upToCount: FileKind.prefixLength) else { return false }
     return FileKind([UInt8](head)).isImage
-}
-
-/// The order of Unicode scalars, which is that of the UTF-8 bytes and, unlike that of a language, never changes.
-private func precedes(_ a: String, _ b: String) -> Bool { a.utf8.lexicographicallyPrecedes(b.utf8) }
-
-/// The hash of Fowler, Noll and Vo, variant 1a, 64 bits.
-private struct FNV1a: CustomStringConvertible {
-    private var value: UInt64 = 0xcbf2_9ce4_8422_2325
-
-    mutating func add(_ bytes: some Sequence<UInt8>) {
-        for byte in bytes { value = (value ^ UInt64(byte)) &* 0x100_0000_01b3 }
-    }
-
-    var description: String {
-        let digits = String(value, radix: 16)
-        return String(repeating: "0", count: 16 - digits.count) + digits
-    }
 }

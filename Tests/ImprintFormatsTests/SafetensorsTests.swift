@@ -1,4 +1,5 @@
 import Foundation
+import ImprintCore
 import TestSupport
 import Testing
 

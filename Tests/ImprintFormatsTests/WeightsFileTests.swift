@@ -1,4 +1,5 @@
 import Foundation
+import ImprintCore
 import ImprintImages
 import ImprintNetwork
 import TestSupport

@@ -1,4 +1,5 @@
 public import Foundation
+internal import ImprintCore
 
 extension Safetensors {
     /// A safetensors file opened for reading.

@@ -1,3 +1,5 @@
+internal import ImprintCore
+
 extension Safetensors {
     /// The header of a safetensors file: its metadata and its tensors' descriptions.
     public struct Header: Sendable, Equatable {
@@ -100,11 +102,6 @@ extension Safetensors.Header {
         bytes += [UInt8](repeating: 0x20, count: -bytes.count & 7)
         return bytes
     }
-}
-
-/// Whether `first` comes before `second` in the order of their UTF-8 bytes, which no Unicode version changes.
-func precedes(_ first: String, _ second: String) -> Bool {
-    first.utf8.lexicographicallyPrecedes(second.utf8)
 }
 
 private func quoted(_ text: String) -> String {

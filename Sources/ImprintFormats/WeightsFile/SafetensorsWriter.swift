@@ -1,4 +1,5 @@
 public import Foundation
+internal import ImprintCore
 
 extension Safetensors {
     /// Writes `tensors` and `metadata` to the file at `url`, which is replaced as `AtomicFile` does it.
@@ -19,6 +20,26 @@ extension Safetensors {
         _ tensors: [Tensor], as precision: Precision = .float32, to url: URL,
         metadata: (_ dataDigest: String) -> [String: String]
     ) throws -> String {
+        let (data, descriptions) = try encoded(tensors, as: precision, path: url.path)
+        let digest = SHA256.hexadecimal(of: data)
+        let header = Header(metadata: metadata(digest), tensors: descriptions).encoded
+        let length = withUnsafeBytes(of: UInt64(header.count).littleEndian, Array.init)
+        try AtomicFile.write(to: url) { output in
+            try output.write(length + header)
+            try output.write(data)
+        }
+        return digest
+    }
+
+    /// The SHA-256 digest that a file of these tensors has.
+    /// - Throws: `SafetensorsError` where a finite number is beyond float16; it names `path`.
+    static func digest(_ tensors: [Tensor], as precision: Precision, path: String) throws(SafetensorsError) -> String {
+        SHA256.hexadecimal(of: try encoded(tensors, as: precision, path: path).data)
+    }
+
+    private static func encoded(
+        _ tensors: [Tensor], as precision: Precision, path: String
+    ) throws(SafetensorsError) -> (data: [UInt8], descriptions: [TensorDescription]) {
         let tensors = tensors.sorted { precedes($0.name, $1.name) }
         for (first, second) in zip(tensors, tensors.dropFirst()) {
             precondition(first.name != second.name, "two tensors are named \(first.name)")
@@ -35,7 +56,7 @@ extension Safetensors {
                 for value in tensor.values {
                     guard let half = Half.bits(value) else {
                         throw SafetensorsError(
-                            path: url.path, problem: .exceedsFloat16(tensor: tensor.name, value: value))
+                            path: path, problem: .exceedsFloat16(tensor: tensor.name, value: value))
                     }
                     data.append(UInt8(truncatingIfNeeded: half))
                     data.append(UInt8(half >> 8))
@@ -46,13 +67,6 @@ extension Safetensors {
                     name: tensor.name, elementType: precision.elementType, shape: tensor.shape,
                     byteRange: start..<data.count))
         }
-        let digest = SHA256.hexadecimal(of: data)
-        let header = Header(metadata: metadata(digest), tensors: descriptions).encoded
-        let length = withUnsafeBytes(of: UInt64(header.count).littleEndian, Array.init)
-        try AtomicFile.write(to: url) { output in
-            try output.write(length + header)
-            try output.write(data)
-        }
-        return digest
+        return (data, descriptions)
     }
 }

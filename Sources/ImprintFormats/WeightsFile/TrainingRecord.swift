@@ -35,7 +35,7 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
     public var labelSmoothing: Float
     /// The augmentations, in words.
     public var augmentations: [String]
-    /// The SHA-256 digest of the data set, in hexadecimal.
+    /// The SHA-256 digest of the names and sizes of the data set's images, in hexadecimal; see `ImageFolder.digest`.
     public var dataDigest: String?
     /// The number of training images of each label.
     public var trainingImages: [String: Int]
@@ -43,7 +43,7 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
     public var validationImages: [String: Int]
     /// What was measured after each epoch.
     public var history: [EpochMetrics]
-    /// The precision–recall curve of each label, on the validation images.
+    /// The precision–recall curve of each label, on the validation images after the last epoch.
     public var precisionRecall: [String: [PrecisionRecallPoint]]
 
     /// Makes a record.

@@ -81,17 +81,25 @@ extension WeightsFile {
             ]
             texts[Key.training] = try training.map(json)
             texts[Key.base] = base
-            let tensors = try parameters.layout.entries.map { entry throws(WeightsFileError.Problem) in
-                try checkFinite(entry, of: parameters)
-                return Safetensors.Tensor(
-                    name: entry.name, shape: entry.parameter.shape,
-                    values: parameters.withValues(of: entry) { Array($0) })
-            }
+            for entry in parameters.layout.entries { try checkFinite(entry, of: parameters) }
             return try Safetensors.write(tensors, as: precision, to: url) { digest in
                 texts.merging([Key.digest: digest]) { $1 }
             }
         } catch let problem as WeightsFileError.Problem {
             throw WeightsFileError(path: url.path, problem: problem)
+        }
+    }
+
+    /// The digest that the file of these parameters has when it is written.
+    /// - Throws: `SafetensorsError` where a parameter is beyond float16.
+    public func tensorDigest() throws -> String {
+        try Safetensors.digest(tensors, as: precision, path: "the model \(network.name)")
+    }
+
+    private var tensors: [Safetensors.Tensor] {
+        parameters.layout.entries.map { entry in
+            Safetensors.Tensor(
+                name: entry.name, shape: entry.parameter.shape, values: parameters.withValues(of: entry) { Array($0) })
         }
     }
 }

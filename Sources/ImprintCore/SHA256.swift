@@ -3,7 +3,7 @@
 ///     var hash = SHA256()
 ///     hash.update(bytes.span.bytes)
 ///     hash.hexadecimal   // 64 digits, 0-9 and a-f
-public struct SHA256: Sendable {
+package struct SHA256: Sendable {
     /// Starts with the first 32 bits of the fractional parts of the square roots of the first 8 primes.
     private var state: SIMD8<UInt32> = [
         0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c,
@@ -14,10 +14,10 @@ public struct SHA256: Sendable {
     private var byteCount: UInt64 = 0
 
     /// Makes the hash of no bytes.
-    public init() {}
+    package init() {}
 
     /// Appends `bytes` to what is hashed.
-    public mutating func update(_ bytes: RawSpan) {
+    package mutating func update(_ bytes: RawSpan) {
         byteCount += UInt64(bytes.byteCount)
         bytes.withUnsafeBytes { bytes in
             var rest = bytes[...]
@@ -36,7 +36,7 @@ public struct SHA256: Sendable {
     }
 
     /// The digest of everything given so far, as 64 hexadecimal digits in lower case.
-    public var hexadecimal: String {
+    package var hexadecimal: String {
         var padded = self
         let zeros = (119 - Int(byteCount % 64)) % 64
         var tail: [UInt8] = [0x80] + [UInt8](repeating: 0, count: zeros)
@@ -52,7 +52,7 @@ public struct SHA256: Sendable {
     }
 
     /// The digest of `bytes`, as 64 hexadecimal digits in lower case.
-    public static func hexadecimal(of bytes: [UInt8]) -> String {
+    package static func hexadecimal(of bytes: [UInt8]) -> String {
         var hash = SHA256()
         hash.update(bytes.span.bytes)
         return hash.hexadecimal

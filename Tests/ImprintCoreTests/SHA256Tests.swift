@@ -1,4 +1,4 @@
-import ImprintFormats
+import ImprintCore
 import Testing
 
 @Suite struct SHA256Tests {
