@@ -63,7 +63,10 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(name: "ImprintTests", dependencies: ["Imprint", "TestSupport"], swiftSettings: settings),
         .testTarget(
-            name: "CLITests", dependencies: ["ImprintImages", "ImprintCore", "TestSupport", "imprint-cli"],
+            name: "CLITests",
+            dependencies: [
+                "ImprintCore", "ImprintImages", "ImprintNetwork", "ImprintFormats", "TestSupport", "imprint-cli",
+            ],
             exclude: ["Fixtures"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]

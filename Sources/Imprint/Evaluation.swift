@@ -1,7 +1,7 @@
 public import Foundation
 internal import ImprintCore
+public import ImprintFormats
 public import ImprintImages
-internal import Synchronization
 
 /// How well a classifier does on labelled images.
 public struct Evaluation: Sendable {
@@ -89,6 +89,27 @@ public struct Evaluation: Sendable {
         }
     }
 
+    /// The precision–recall curve of every label that some image bears, at thresholds of 0, 0.05, … 0.95.
+    ///
+    /// A hit is an image with at least as much confidence in the label as the threshold; where nothing is one, there is no
+    /// point.
+    public var precisionRecall: [String: [TrainingRecord.PrecisionRecallPoint]] {
+        var curves: [String: [TrainingRecord.PrecisionRecallPoint]] = [:]
+        for (place, label) in labels.enumerated() {
+            let positives = results.count { $0.label == place }
+            guard positives > 0 else { continue }
+            curves[label] = (0..<20).compactMap { step in
+                let threshold = Double(step) / 20
+                let hits = results.filter { $0.confidences[place] >= Float(threshold) }
+                guard !hits.isEmpty else { return nil }
+                let right = Double(hits.count { $0.label == place })
+                return TrainingRecord.PrecisionRecallPoint(
+                    threshold: threshold, precision: right / Double(hits.count), recall: right / Double(positives))
+            }
+        }
+        return curves
+    }
+
     /// The area under the ROC curve for two labels; `nil` for other numbers of labels, or where a label has no images.
     ///
     /// It is the chance that an image of the second label is given more confidence in it than an image of the first, ties
@@ -118,42 +139,38 @@ extension ImageClassifier {
     ///
     /// The folder need not have images of every label, but none of other labels. Images that cannot be read are skipped
     /// and listed.
-    /// - Throws: `ImprintError.labelMismatch` for a label that the model does not know.
-    public func evaluate(on folder: ImageFolder, threads: Int = 1) throws -> Evaluation {
+    /// - Parameters:
+    ///   - folder: The images.
+    ///   - threads: How many threads share the work; the results do not depend on it.
+    ///   - onProgress: Told now and then how many images are done.
+    /// - Throws: `ImprintError.labelMismatch` for a label that the model does not know, `ImageError` where more than half
+    ///   of the images, or all of a label, cannot be read.
+    public func evaluate(
+        on folder: ImageFolder, threads: Int = 1, onProgress: (Int) -> Void = { _ in }
+    ) throws -> Evaluation {
         let unknown = folder.labels.filter { !labels.contains($0) }
         guard unknown.isEmpty else {
             throw ImprintError.labelMismatch(
                 folder: folder.url.path(percentEncoded: false), unknown: unknown, labels: labels)
         }
-        let places = folder.labels.map { label in labels.firstIndex(of: label) ?? 0 }
-        let outcomes = Mutex([Outcome?](repeating: nil, count: folder.items.count))
-        Workers(threads).forEach(folder.items.count) { index, _ in
-            let outcome = outcome(of: folder.items[index], label: places[folder.items[index].label])
-            outcomes.withLock { $0[index] = outcome }
+        let outcomes = Workers(threads).map(folder.items.count, onProgress: onProgress) { index in
+            Result { () throws(ImageError) in try confidences(folder.items[index].url) }
         }
+        let places = folder.labels.map { label in labels.firstIndex(of: label) ?? 0 }
         var results: [Evaluation.Result] = []
         var skipped: [SkippedImage] = []
-        for case .some(let outcome) in outcomes.withLock({ $0 }) {
+        var readable: [ImageFolder.Item] = []
+        for (item, outcome) in zip(folder.items, outcomes) {
             switch outcome {
-            case .result(let result): results.append(result)
-            case .skipped(let image): skipped.append(image)
+            case .success(let confidences):
+                results.append(
+                    Evaluation.Result(url: item.url, label: places[item.label], confidences: confidences))
+                readable.append(item)
+            case .failure(let error): skipped.append(SkippedImage(url: item.url, reason: error))
             }
         }
+        try SkippedImage.checkEnoughIsLeft(
+            of: folder.items, readable: readable, skipped: skipped, labels: folder.labels)
         return Evaluation(labels: labels, results: results, skipped: skipped)
-    }
-
-    private enum Outcome: Sendable {
-        case result(Evaluation.Result)
-        case skipped(SkippedImage)
-    }
-
-    private func outcome(of item: ImageFolder.Item, label: Int) -> Outcome {
-        do throws(ImageError) {
-            let observations = try classify(item.url)
-            let confidences = labels.map { label in observations.first { $0.label == label }?.confidence ?? 0 }
-            return .result(Evaluation.Result(url: item.url, label: label, confidences: confidences))
-        } catch {
-            return .skipped(SkippedImage(url: item.url, reason: error))
-        }
     }
 }

@@ -58,31 +58,41 @@ public final class ImageClassifier: Sendable {
     public func classify(_ url: URL, cropAndScale: CropAndScale? = nil) throws(ImageError) -> [Observation] {
         var preprocessing = weights.preprocessing
         if let cropAndScale { preprocessing.cropAndScale = cropAndScale }
-        return classify(prepared: try preprocessing.prepare(url))
+        return observations(confidences(prepared: try preprocessing.prepare(url)))
     }
 
     /// What is in an image in memory (upright, sRGB), best first; one observation per label.
     public func classify(_ image: Image, cropAndScale: CropAndScale? = nil) -> [Observation] {
         var preprocessing = weights.preprocessing
         if let cropAndScale { preprocessing.cropAndScale = cropAndScale }
-        return classify(prepared: preprocessing.prepare(image))
+        return observations(confidences(prepared: preprocessing.prepare(image)))
     }
 
-    private func classify(prepared image: Image) -> [Observation] {
-        let confidences = withPlan { plan in
+    /// The confidence in every label, in the order of `labels`.
+    func confidences(_ url: URL) throws(ImageError) -> [Float] {
+        confidences(prepared: try weights.preprocessing.prepare(url))
+    }
+
+    private func confidences(prepared image: Image) -> [Float] {
+        withPlan { plan in
             weights.preprocessing.normalize(image, into: plan.input)
             plan.forward(count: 1)
             return Array(plan.output)
         }
-        return zip(labels, confidences).map { Observation(label: $0, confidence: $1) }
+    }
+
+    private func observations(_ confidences: [Float]) -> [Observation] {
+        zip(labels, confidences).map { Observation(label: $0, confidence: $1) }
             .enumerated().sorted { ($1.element.confidence, $0.offset) < ($0.element.confidence, $1.offset) }
             .map(\.element)
     }
 
     private func withPlan<Result>(_ body: (Plan) -> Result) -> Result {
         let plan = idle.withLock { $0.popLast() }?.plan
-        // The network compiled once in `init`, so it compiles again.
-        guard let plan = plan ?? (try? makePlan()) else { preconditionFailure("the plan no longer compiles") }
+        // The network compiled in `init`, so only memory can be short.
+        guard let plan = plan ?? (try? makePlan()) else {
+            preconditionFailure("there is no memory for one more classification at the same time")
+        }
         defer { give(back: plan) }
         return body(plan)
     }

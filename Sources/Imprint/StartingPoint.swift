@@ -12,6 +12,13 @@ extension TrainingConfiguration {
         let preprocessing: Preprocessing
         /// The digest of the base, where there is one.
         let base: String?
+
+        /// How many numbers are trained.
+        var trainedCount: Int {
+            parameters.layout.entries.reduce(0) {
+                $1.parameter.role == .statistic || frozen.contains($1.node) ? $0 : $0 + $1.parameter.count
+            }
+        }
     }
 
     /// Makes the network for so many labels: a new one, or the base with a head for them.

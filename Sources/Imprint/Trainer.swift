@@ -28,8 +28,8 @@ public struct Trainer: Sendable {
     /// Trains, and returns the model; on the caller's thread, for as long as it takes.
     /// - Parameters:
     ///   - onEvent: Told what happens, as it happens.
-    ///   - shouldStop: Asked after every step; where it says yes, training ends there and the model is what was learned
-    ///     so far.
+    ///   - shouldStop: Asked after every step; where it says yes, training ends there and the model is that of the last
+    ///     epoch that came to its end.
     /// - Throws: `ImprintError` for settings out of range or a loss that is no longer a number, `ImageError` where too few
     ///   images can be read, `NetworkError` where network and images do not fit together.
     public func train(
@@ -37,22 +37,28 @@ public struct Trainer: Sendable {
     ) throws -> WeightsFile {
         try configuration.check()
         let start = try configuration.startingPoint(labels: folder.labels)
-        let (training, validation) = try loaders(start.preprocessing)
-        let session = try TrainingSession(start, configuration: configuration, imagesPerEpoch: training.count)
+        let (training, validation) = try loaders(start.preprocessing, onEvent: onEvent)
+        let session = try TrainingSession(
+            start, configuration: configuration, imagesPerEpoch: training.count,
+            validationImages: validation?.count ?? 0)
         onEvent(
             .started(
                 TrainingStart(
                     labels: folder.labels, trainingImages: training.count, validationImages: validation?.count ?? 0,
                     skipped: training.skipped + (validation?.skipped ?? []), network: start.network.name,
-                    parameterCount: start.parameters.layout.trainableParameterCount)))
+                    parameterCount: start.parameters.layout.trainableParameterCount,
+                    trainedCount: start.trainedCount)))
 
+        // An epoch that is stopped half way leaves no trace in these.
+        let finished = try start.parameters.copy()
         var history: [EpochMetrics] = []
+        var curves: [String: [TrainingRecord.PrecisionRecallPoint]] = [:]
         let clock = ContinuousClock()
         for epoch in 0..<configuration.epochs {
             let epochStart = clock.now
-            let trained = try session.trainEpoch(epoch, over: training, shouldStop: shouldStop) { onEvent(.step($0)) }
-            if trained.stopped && trained.isIncomplete { break }
-            let measured = try validation.map { try session.measure(over: $0) }
+            let trained = try session.trainEpoch(epoch, over: training, shouldStop: shouldStop, onEvent: onEvent)
+            guard trained.isComplete else { break }
+            let measured = try validation.map { try session.measure(over: $0, labels: folder.labels) }
             // The loss of a step is that before it: what the last one did shows only here.
             guard measured?.loss.isFinite ?? true, start.parameters.areFinite else {
                 throw ImprintError.diverged(epoch: epoch + 1, learningRate: configuration.learningRate)
@@ -61,6 +67,8 @@ public struct Trainer: Sendable {
                 epoch: epoch + 1, loss: trained.loss, accuracy: trained.accuracy, validationLoss: measured?.loss,
                 validationAccuracy: measured?.accuracy, learningRate: trained.learningRate)
             history.append(metrics)
+            finished.load(from: start.parameters)
+            curves = measured?.evaluation.precisionRecall ?? [:]
             onEvent(.epoch(metrics, seconds: (clock.now - epochStart).seconds))
             if trained.stopped { break }
         }
@@ -70,23 +78,28 @@ public struct Trainer: Sendable {
             optimizer: session.optimizer.options, schedule: session.schedule,
             labelSmoothing: configuration.labelSmoothing, augmentations: configuration.augmentation.words,
             dataDigest: folder.digest, trainingImages: countByLabel(training),
-            validationImages: validation.map(countByLabel) ?? [:], history: history)
+            validationImages: validation.map(countByLabel) ?? [:], history: history, precisionRecall: curves)
         return WeightsFile(
-            network: start.network, parameters: start.parameters, labels: folder.labels,
+            network: start.network, parameters: finished, labels: folder.labels,
             preprocessing: start.preprocessing, training: record, base: start.base,
             precision: configuration.precision)
     }
 
-    private func loaders(_ preprocessing: Preprocessing) throws -> (training: BatchLoader, validation: BatchLoader?) {
+    private func loaders(
+        _ preprocessing: Preprocessing, onEvent: (TrainingEvent) -> Void
+    ) throws -> (training: BatchLoader, validation: BatchLoader?) {
         let (training, validation) = try items()
-        func loader(_ items: [ImageFolder.Item], training: Bool) throws -> BatchLoader {
+        let total = training.count + validation.count
+        func loader(_ items: [ImageFolder.Item], training: Bool, after read: Int) throws -> BatchLoader {
             try BatchLoader(
                 items: items, labels: folder.labels, preprocessing: preprocessing,
                 augmentation: training ? configuration.augmentation : nil, batchSize: configuration.batchSize,
-                shuffles: training, seed: configuration.seed, workers: Workers(configuration.threads))
+                shuffles: training, seed: configuration.seed, workers: Workers(configuration.threads),
+                onRead: { onEvent(.reading(done: read + $0, of: total)) })
         }
         return try (
-            loader(training, training: true), validation.isEmpty ? nil : loader(validation, training: false)
+            loader(training, training: true, after: 0),
+            validation.isEmpty ? nil : loader(validation, training: false, after: training.count)
         )
     }
 

@@ -3,10 +3,14 @@ public import ImprintImages
 
 /// What happens during training, in the order in which it happens.
 public enum TrainingEvent: Sendable {
+    /// So many of the images to train and to measure on have been read.
+    case reading(done: Int, of: Int)
     /// The images are read and the plan is compiled.
     case started(TrainingStart)
     /// A step is done.
     case step(TrainingStep)
+    /// An image could be read at the start and no longer can; training goes on without it.
+    case lost(SkippedImage)
     /// An epoch is done and has been measured; it took so many seconds.
     case epoch(EpochMetrics, seconds: Double)
 }
@@ -23,8 +27,10 @@ public struct TrainingStart: Sendable {
     public let skipped: [SkippedImage]
     /// The name of the network.
     public let network: String
-    /// How many numbers are trained.
+    /// How many numbers the network has, those that its statistics follow not counted.
     public let parameterCount: Int
+    /// How many of them are trained; the others belong to a base and stay.
+    public let trainedCount: Int
 }
 
 /// One step of training.

@@ -3,33 +3,36 @@ internal import ImprintImages
 internal import ImprintNetwork
 
 /// The state that goes from epoch to epoch: plans, optimiser and the place in the schedule.
-struct TrainingSession {
+final class TrainingSession {
     /// What an epoch of training came to.
     struct Trained {
         let loss: Float
         let accuracy: Float
         let learningRate: Float
-        /// Whether training is to end here, and whether some images of the epoch have not been seen.
+        /// Whether training is to end here, and whether every image of the epoch has been seen.
         let stopped: Bool
-        let isIncomplete: Bool
+        let isComplete: Bool
     }
 
     /// What measuring came to.
     struct Measured {
         let loss: Float
-        let accuracy: Float
+        let evaluation: Evaluation
+        var accuracy: Float { Float(evaluation.accuracy) }
     }
 
     private let configuration: TrainingConfiguration
     private let plan: Plan
-    private let predictionPlan: Plan
+    /// For the images to measure on; `nil` where there are none.
+    private let predictionPlan: Plan?
     private let loss: SoftmaxCrossEntropy
     let optimizer: SGD
     let schedule: Schedule
     private let stepsPerEpoch: Int
 
     init(
-        _ start: TrainingConfiguration.StartingPoint, configuration: TrainingConfiguration, imagesPerEpoch: Int
+        _ start: TrainingConfiguration.StartingPoint, configuration: TrainingConfiguration, imagesPerEpoch: Int,
+        validationImages: Int
     ) throws {
         self.configuration = configuration
         let logits = try start.network.logits()
@@ -41,8 +44,12 @@ struct TrainingSession {
             options: Plan.Options(
                 batchSize: batchSize, mode: .training, workers: workers, frozen: start.frozen, seed: configuration.seed)
         )
-        predictionPlan = try Plan(
-            logits, parameters: parameters, options: Plan.Options(batchSize: configuration.batchSize, workers: workers))
+        predictionPlan =
+            validationImages == 0
+            ? nil
+            : try Plan(
+                logits, parameters: parameters,
+                options: Plan.Options(batchSize: min(configuration.batchSize, validationImages), workers: workers))
         optimizer = try SGD(
             SGD.Options(
                 learningRate: configuration.learningRate, momentum: configuration.momentum, nesterov: true,
@@ -55,13 +62,13 @@ struct TrainingSession {
 
     /// Trains on every image once.
     func trainEpoch(
-        _ epoch: Int, over loader: BatchLoader, shouldStop: () -> Bool, onStep: (TrainingStep) -> Void
+        _ epoch: Int, over loader: BatchLoader, shouldStop: () -> Bool, onEvent: (TrainingEvent) -> Void
     ) throws -> Trained {
         var sum = Sum()
         var factor: Float = 0
         var stopped = false
         var step = epoch * stepsPerEpoch
-        try loader.forEachBatch(epoch: epoch) { batch in
+        let isComplete = try loader.forEachBatch(epoch: epoch, onLost: { onEvent(.lost($0)) }) { batch in
             factor = schedule.factor(at: step, of: configuration.epochs * stepsPerEpoch)
             plan.input.copy(batch.values)
             plan.forward(count: batch.count)
@@ -75,31 +82,40 @@ struct TrainingSession {
             optimizer.step(plan, factor: factor)
             sum.add(result, count: batch.count)
             step += 1
-            onStep(
-                TrainingStep(
-                    epoch: epoch + 1, imagesSeen: sum.count, imagesPerEpoch: loader.count, loss: sum.meanLoss,
-                    accuracy: sum.accuracy))
+            onEvent(
+                .step(
+                    TrainingStep(
+                        epoch: epoch + 1, imagesSeen: sum.count, imagesPerEpoch: loader.count, loss: sum.meanLoss,
+                        accuracy: sum.accuracy)))
             stopped = shouldStop()
             return !stopped
         }
         return Trained(
             loss: sum.meanLoss, accuracy: sum.accuracy, learningRate: configuration.learningRate * factor,
-            stopped: stopped, isIncomplete: sum.count < loader.count)
+            stopped: stopped, isComplete: isComplete)
     }
 
-    /// Measures loss and accuracy as the finished classifier would have them.
-    func measure(over loader: BatchLoader) throws -> Measured {
+    /// Measures the network as it is on images with the given labels, as the finished classifier would do.
+    func measure(over loader: BatchLoader, labels: [String]) throws -> Measured {
+        guard let plan = predictionPlan else {
+            preconditionFailure("the session was made without images to measure on")
+        }
         var sum = Sum()
+        var results: [Evaluation.Result] = []
         try loader.forEachBatch(epoch: 0) { batch in
-            predictionPlan.input.copy(batch.values)
-            predictionPlan.forward(count: batch.count)
-            let result = loss(
-                logits: predictionPlan.output.first(batch.count * predictionPlan.network.output.channels),
-                labels: batch.labels)
-            sum.add(result, count: batch.count)
+            plan.input.copy(batch.values)
+            plan.forward(count: batch.count)
+            let logits = plan.output.first(batch.count * plan.network.output.channels)
+            sum.add(loss(logits: logits, labels: batch.labels), count: batch.count)
+            let confidences = SoftmaxCrossEntropy.confidences(logits, batch: batch.count)
+            for (place, confidences) in zip(batch.places, confidences) {
+                let item = loader.items[place]
+                results.append(Evaluation.Result(url: item.url, label: item.label, confidences: confidences))
+            }
             return true
         }
-        return Measured(loss: sum.meanLoss, accuracy: sum.accuracy)
+        return Measured(
+            loss: sum.meanLoss, evaluation: Evaluation(labels: labels, results: results, skipped: loader.skipped))
     }
 }
 

@@ -29,6 +29,34 @@ public struct Workers: Sendable, Hashable {
         }
     }
 
+    /// The results of `body` for every index in `0..<count`, in order.
+    ///
+    /// - Parameters:
+    ///   - onProgress: Told now and then, on the caller's thread, how many are done.
+    ///   - body: Called on any of the threads.
+    /// - Throws: The error of the lowest index that fails; what lies far behind it is not tried.
+    public func map<Value, Failure>(
+        _ count: Int, onProgress: (_ done: Int) -> Void = { _ in },
+        _ body: (_ index: Int) throws(Failure) -> Value
+    ) throws(Failure) -> [Value] {
+        var values: [Value] = []
+        values.reserveCapacity(count)
+        // In portions, so that progress is told and errors are seen before the end.
+        for start in stride(from: 0, to: count, by: 32 * self.count) {
+            let portion = min(32 * self.count, count - start)
+            let results = [Result<Value, Failure>](unsafeUninitializedCapacity: portion) { results, initializedCount in
+                forEach(portion) { place, _ in
+                    let result = Result { () throws(Failure) in try body(start + place) }
+                    results.initializeElement(at: place, to: result)
+                }
+                initializedCount = portion
+            }
+            for result in results { values.append(try result.get()) }
+            onProgress(start + portion)
+        }
+        return values
+    }
+
     @usableFromInline
     func forkJoin(_ workers: Int, _ body: (_ worker: Int) -> Void) {
         // The closure does not outlive this call, and its chunks write to disjoint memory: that is the contract of

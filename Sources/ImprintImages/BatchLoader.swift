@@ -15,6 +15,18 @@ public struct SkippedImage: Sendable, Equatable {
         self.url = url
         self.reason = reason
     }
+
+    /// Checks that no label has lost all of its images, and that at least half of all images are left.
+    package static func checkEnoughIsLeft(
+        of items: [ImageFolder.Item], readable: [ImageFolder.Item], skipped: [SkippedImage], labels: [String]
+    ) throws(ImageError) {
+        let left = Set(readable.map(\.label))
+        if let lost = items.map(\.label).filter({ !left.contains($0) }).min() {
+            let files = Set(items.filter { $0.label == lost }.map(\.url))
+            throw .noReadableImages(label: labels[lost], skipped: skipped.filter { files.contains($0.url) })
+        }
+        if 2 * skipped.count > items.count { throw .tooManyUnreadable(images: items.count, skipped: skipped) }
+    }
 }
 
 /// Some images as a network reads them, with their labels; valid only inside the closure that it is passed to.
@@ -32,7 +44,8 @@ public struct Batch {
 /// Gives the images of a data set in batches, epoch after epoch.
 ///
 /// Every image is read once at the start: what cannot be read is left out and listed. Prepared images are kept, 8 bits a
-/// sample, as far as the memory limit goes; the others are read again in every epoch. While the caller works on one batch,
+/// sample, as far as the memory limit goes; the others are read again in every epoch, which goes on without those that can
+/// no longer be read. While the caller works on one batch,
 /// the next is prepared in the background. Order and content follow from the seed alone.
 public final class BatchLoader: Sendable {
     /// The images that can be read.
@@ -59,17 +72,19 @@ public final class BatchLoader: Sendable {
     ///   - seed: What order and variations follow from.
     ///   - workers: The threads that share the reading.
     ///   - memoryLimit: How many bytes of prepared images are kept.
+    ///   - onRead: Told now and then how many images have been read.
     /// - Throws: `ImageError` where more than half of the images, or all of a label, cannot be read.
     public init(
         items: [ImageFolder.Item], labels: [String], preprocessing: Preprocessing, augmentation: Augmentation? = nil,
-        batchSize: Int, shuffles: Bool, seed: UInt64, workers: Workers, memoryLimit: Int = 1 << 29
+        batchSize: Int, shuffles: Bool, seed: UInt64, workers: Workers, memoryLimit: Int = 1 << 29,
+        onRead: (Int) -> Void = { _ in }
     ) throws(ImageError) {
         precondition(batchSize >= 1, "a batch has at least one image, not \(batchSize)")
         let bytes = preprocessing.width * preprocessing.height * preprocessing.channels
         let (readable, skipped) = Self.read(
-            items, preprocessing, workers: workers, keeping: max(memoryLimit, 0) / bytes)
+            items, preprocessing, workers: workers, keeping: max(memoryLimit, 0) / bytes, onRead: onRead)
         self.items = readable.map(\.item)
-        try Self.check(items: items, readableItems: self.items, skipped: skipped, labels: labels)
+        try SkippedImage.checkEnoughIsLeft(of: items, readable: self.items, skipped: skipped, labels: labels)
         self.skipped = skipped
         // Only the first images may be kept, so that a place tells whether one is.
         kept = readable.prefix { $0.image != nil }.compactMap(\.image)
@@ -85,12 +100,18 @@ public final class BatchLoader: Sendable {
     public var count: Int { items.count }
 
     /// Calls `body` with every batch of an epoch until it returns `false`.
-    /// - Throws: `ImageError` where an image can no longer be read, and what `body` throws.
-    public func forEachBatch(epoch: Int, _ body: (Batch) throws -> Bool) throws {
+    ///
+    /// An image that can no longer be read is missing from its batch and told to `onLost`.
+    /// - Returns: Whether the epoch came to its end.
+    /// - Throws: `ImageError` where a whole batch can no longer be read, and what `body` throws.
+    @discardableResult
+    public func forEachBatch(
+        epoch: Int, onLost: (SkippedImage) -> Void = { _ in }, _ body: (Batch) throws -> Bool
+    ) throws -> Bool {
         var stream = RandomStream(seed: seed, "shuffle", epoch)
         let order = shuffles ? stream.permutation(of: count) : Array(0..<count)
         let batches = (count + batchSize - 1) / batchSize
-        guard batches > 0 else { return }
+        guard batches > 0 else { return true }
         // The caller reads one buffer while the other is filled.
         let buffers = [BatchBuffer(self), BatchBuffer(self)]
         // A caller that stops early may remove the files next, so nothing reads on after the return.
@@ -104,10 +125,12 @@ public final class BatchLoader: Sendable {
             let values = try buffers[batch % 2].wait()
             if batch + 1 < batches { start(batch + 1) }
             let places = buffers[batch % 2].places
+            for image in buffers[batch % 2].lost { onLost(image) }
             guard try body(Batch(values: values, labels: places.map { items[$0].label }, places: places)) else {
-                return
+                return batch + 1 == batches
             }
         }
+        return true
     }
 
     /// The image at a place, prepared and varied, as this epoch shows it.
@@ -121,10 +144,13 @@ public final class BatchLoader: Sendable {
     fileprivate var valuesPerImage: Int { preprocessing.width * preprocessing.height * preprocessing.channels }
     fileprivate var valuesPerBatch: Int { valuesPerImage * min(batchSize, count) }
 
-    /// Fills `values` with the images at `places`.
+    /// Fills `values` with the images at `places`, and tells which of them could not be read.
+    ///
+    /// The images that can be read stand together at the start, in order.
+    /// - Throws: The first error, where no image can be read.
     fileprivate func fill(
         _ values: UnsafeMutableBufferPointer<Float>, _ places: [Int], epoch: Int
-    ) throws(ImageError) {
+    ) throws(ImageError) -> (filled: [Int], lost: [SkippedImage]) {
         let failures = Mutex<[Int: ImageError]>([:])
         // Kept images take so little time that a second thread would rather be in the way of the training.
         let fillers = kept.count == count ? Workers(1) : workers
@@ -137,49 +163,50 @@ public final class BatchLoader: Sendable {
                 failures.withLock { $0[index] = error }
             }
         }
-        if let first = failures.withLock({ $0.min { $0.key < $1.key } }) { throw first.value }
+        let failed = failures.withLock { $0 }
+        guard let first = failed.min(by: { $0.key < $1.key }) else { return (places, []) }
+        if failed.count == places.count { throw first.value }
+        var filled: [Int] = []
+        for (index, place) in places.enumerated() where failed[index] == nil {
+            if let base = values.baseAddress {
+                (base + filled.count * valuesPerImage).update(
+                    from: base + index * valuesPerImage, count: valuesPerImage)
+            }
+            filled.append(place)
+        }
+        let lost = failed.sorted { $0.key < $1.key }
+        return (filled, lost.map { SkippedImage(url: items[places[$0.key]].url, reason: $0.value) })
     }
 
     private typealias Read = (item: ImageFolder.Item, image: Image?)
 
     private static func read(
-        _ items: [ImageFolder.Item], _ preprocessing: Preprocessing, workers: Workers, keeping limit: Int
+        _ items: [ImageFolder.Item], _ preprocessing: Preprocessing, workers: Workers, keeping limit: Int,
+        onRead: (Int) -> Void
     ) -> (readable: [Read], skipped: [SkippedImage]) {
-        let outcomes = Mutex([Result<Image?, ImageError>?](repeating: nil, count: items.count))
-        workers.forEach(items.count) { place, _ in
-            let outcome = Result { () throws(ImageError) -> Image? in
+        let outcomes = workers.map(items.count, onProgress: onRead) { place in
+            Result { () throws(ImageError) -> Image? in
                 let image = try preprocessing.prepare(items[place].url)
                 return place < limit ? image : nil
             }
-            outcomes.withLock { $0[place] = outcome }
         }
         var readable: [Read] = []
         var skipped: [SkippedImage] = []
-        for (item, outcome) in zip(items, outcomes.withLock { $0 }) {
+        for (item, outcome) in zip(items, outcomes) {
             switch outcome {
             case .success(let image): readable.append((item, image))
             case .failure(let error): skipped.append(SkippedImage(url: item.url, reason: error))
-            case nil: preconditionFailure("\(item.url.path) was not read")
             }
         }
         return (readable, skipped)
-    }
-
-    private static func check(
-        items: [ImageFolder.Item], readableItems: [ImageFolder.Item], skipped: [SkippedImage], labels: [String]
-    ) throws(ImageError) {
-        let readable = Set(readableItems.map(\.label))
-        if let lost = items.map(\.label).filter({ !readable.contains($0) }).min() {
-            let files = Set(items.filter { $0.label == lost }.map(\.url))
-            throw .noReadableImages(label: labels[lost], skipped: skipped.filter { files.contains($0.url) })
-        }
-        if 2 * skipped.count > items.count { throw .tooManyUnreadable(images: items.count, skipped: skipped) }
     }
 }
 
 /// One of the two buffers that batches are prepared in.
 private final class BatchBuffer: @unchecked Sendable {
+    /// The images that the buffer holds, and those that it should hold besides but could not be read.
     private(set) var places: [Int] = []
+    private(set) var lost: [SkippedImage] = []
     private let loader: BatchLoader
     private let values: UnsafeMutableBufferPointer<Float>
     private let filling = DispatchGroup()
@@ -194,10 +221,13 @@ private final class BatchBuffer: @unchecked Sendable {
     deinit { values.deallocate() }
 
     func startFilling(_ places: [Int], epoch: Int) {
-        self.places = places
         DispatchQueue.global(qos: .userInitiated).async(group: filling) { [self] in
             failure = nil
-            do throws(ImageError) { try loader.fill(values, places, epoch: epoch) } catch { failure = error }
+            do throws(ImageError) {
+                (self.places, lost) = try loader.fill(values, places, epoch: epoch)
+            } catch {
+                failure = error
+            }
         }
     }
 

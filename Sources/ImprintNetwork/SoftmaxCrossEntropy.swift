@@ -66,6 +66,21 @@ public struct SoftmaxCrossEntropy: Hashable, Codable, Sendable {
         return Result(loss: divisor > 0 ? Float(total / divisor) : 0, correct: correct)
     }
 
+    /// The confidences that a classifier with these logits states: softmax over each row.
+    /// - Parameters:
+    ///   - logits: [N, K].
+    ///   - batch: N.
+    public static func confidences(_ logits: UnsafeMutableBufferPointer<Float>, batch: Int) -> [[Float]] {
+        precondition(batch > 0 && logits.count % batch == 0, "\(logits.count) logits are not [\(batch), labels]")
+        let classes = logits.count / batch
+        return (0..<batch).map { image in
+            Array(unsafeUninitializedCapacity: classes) { row, count in
+                softmax(logits.baseAddress! + image * classes, row.baseAddress!, count: classes)
+                count = classes
+            }
+        }
+    }
+
     private func weight(_ label: Int) -> Float { classWeights?[label] ?? 1 }
 
     /// One image: dxₖ = factor · (pₖ · Σⱼ qⱼ·wⱼ − qₖ·wₖ).

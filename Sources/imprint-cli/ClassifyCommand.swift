@@ -50,7 +50,7 @@ struct ClassifyCommand: ParsableCommand {
             try Terminal.emit(ClassificationLine(file: file, observations: observations))
         } else {
             let seen = observations.map { "\($0.label) \(Terminal.percent($0.confidence))" }
-            print("\(file): \(seen.isEmpty ? "nothing above the threshold" : seen.joined(separator: ", "))")
+            try Terminal.show("\(file): \(seen.isEmpty ? "nothing above the threshold" : seen.joined(separator: ", "))")
         }
     }
 }

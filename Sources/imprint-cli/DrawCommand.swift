@@ -20,6 +20,9 @@ struct DrawCommand: ParsableCommand {
     @Option(help: "What the images follow from: the same seed draws the same images. (default: as the recipe says)")
     var seed: UInt64?
 
+    @Option(help: ArgumentHelp("A picture to write of the first 40 images of each label.", valueName: "file.png"))
+    var contactSheet: String?
+
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
@@ -29,13 +32,22 @@ struct DrawCommand: ParsableCommand {
     func run() throws {
         let recipe = try DrawingRecipe.load(named: recipe)
         let count = count ?? recipe.count
+        let seed = seed ?? recipe.seed
         var bar = ProgressBar()
         try recipe.write(
-            to: URL(filePath: output), count: count, seed: seed ?? recipe.seed, workers: Workers(common.threadCount)
+            to: URL(filePath: output), count: count, seed: seed, workers: Workers(common.threadCount)
         ) { done in
-            bar.draw("drawing", share: Double(done) / Double(count), "\(done)/\(count)")
+            bar.draw("drawing", done: done, of: count)
         }
         bar.clear()
+        if let contactSheet {
+            let images = recipe.labels.indices.flatMap { label in
+                (0..<min(recipe.imageCount(ofLabel: label, count: count), 40)).map {
+                    recipe.draw(label: label, index: $0, seed: seed)
+                }
+            }
+            try ImageFile.write(ContactSheet.make(images, columns: 10), to: URL(filePath: contactSheet))
+        }
         let labels = recipe.labels.map(\.name)
         if common.json {
             try Terminal.emit(FinishedLine(count: count, labels: labels, output: output))

@@ -18,12 +18,16 @@ struct EvaluateCommand: ParsableCommand {
     func run() throws {
         let classifier = try ImageClassifier(contentsOf: URL(filePath: model))
         let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: 1)
-        let evaluation = try classifier.evaluate(on: folder, threads: common.threadCount)
+        var bar = ProgressBar()
+        let evaluation = try classifier.evaluate(on: folder, threads: common.threadCount) { done in
+            bar.draw("evaluating", done: done, of: folder.items.count)
+        }
+        bar.clear()
         for image in evaluation.skipped { Terminal.note("Skipped: \(image.reason)") }
         if common.json {
             try Terminal.emit(EvaluationLine(evaluation))
         } else {
-            print(table(evaluation))
+            try Terminal.show(table(evaluation))
         }
     }
 

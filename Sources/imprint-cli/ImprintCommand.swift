@@ -1,6 +1,13 @@
 internal import ArgumentParser
 
 @main
+enum Main {
+    static func main() {
+        Terminal.prepare()
+        ImprintCommand.main()
+    }
+}
+
 struct ImprintCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "imprint",

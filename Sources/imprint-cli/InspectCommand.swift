@@ -24,7 +24,7 @@ struct InspectCommand: ParsableCommand {
         if json {
             try Terminal.emit(InspectionLine(weights, plan: layers))
         } else {
-            print(table(weights, layers))
+            try Terminal.show(table(weights, layers))
         }
     }
 
@@ -48,10 +48,17 @@ struct InspectCommand: ParsableCommand {
                 "training     \(training.trainingImages.values.reduce(0, +)) images, \(training.history.count) epochs, "
                     + "seed \(training.seed), accuracy \(training.accuracy.map { Terminal.percent($0) } ?? "unknown")")
         }
-        for layer in layers ?? [] {
-            lines.append(
-                column(layer.name, 24) + column(layer.kind, 20) + column(layer.algorithm.rawValue, 15)
-                    + column(layer.output.description, 15) + "\(layer.parameterCount)")
+        if let layers {
+            func row(_ name: String, _ kind: String, _ algorithm: String, _ output: String, _ parameters: String) {
+                lines.append(
+                    column(name, 24) + column(kind, 20) + column(algorithm, 15) + column(output, 15) + parameters)
+            }
+            lines.append("")
+            row("layer", "kind", "algorithm", "output", "parameters")
+            for layer in layers {
+                row(
+                    layer.name, layer.kind, layer.algorithm.rawValue, "\(layer.output)", "\(layer.parameterCount)")
+            }
         }
         return lines.joined(separator: "\n")
     }
@@ -84,5 +91,24 @@ private struct InspectionLine: Encodable {
         preprocessing = weights.preprocessing
         training = weights.training
         self.plan = plan
+    }
+
+    private enum CodingKeys: String, CodingKey {
+        case format, network, labels, parameters, digest, base, layers, preprocessing, training, plan
+    }
+
+    /// Writes all keys but the plan, which is there where it was asked for; `null` where there is no value.
+    func encode(to encoder: any Encoder) throws {
+        var values = encoder.container(keyedBy: CodingKeys.self)
+        try values.encode(format, forKey: .format)
+        try values.encode(network, forKey: .network)
+        try values.encode(labels, forKey: .labels)
+        try values.encode(parameters, forKey: .parameters)
+        try values.encode(digest, forKey: .digest)
+        try values.encode(base, forKey: .base)
+        try values.encode(layers, forKey: .layers)
+        try values.encode(preprocessing, forKey: .preprocessing)
+        try values.encode(training, forKey: .training)
+        try values.encodeIfPresent(plan, forKey: .plan)
     }
 }

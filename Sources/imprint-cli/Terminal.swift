@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ImprintFormats
 
 #if canImport(Glibc)
     internal import Glibc
@@ -13,18 +14,43 @@ enum Terminal {
     /// Whether a person watches standard error.
     static let isInteractive = isatty(STDERR_FILENO) == 1
 
-    /// Prints a line for people.
-    static func note(_ line: String) {
-        FileHandle.standardError.write(Data((line + "\n").utf8))
+    /// Makes a job independent of whoever reads what it prints.
+    static func prepare() {
+        // Writing to a pipe that nobody reads any more is an error like others, not the end of the process.
+        signal(SIGPIPE, SIG_IGN)
+        // A stream that is closed would lend its number to the next file that is opened, and print into it.
+        for stream in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] where fcntl(stream, F_GETFD) == -1 {
+            _ = open("/dev/null", O_RDWR)
+        }
     }
 
+    /// Prints a line for people; where they cannot be reached, the job goes on.
+    static func note(_ line: String) { draw(line + "\n") }
+
+    /// Writes to standard error as it is.
+    static func draw(_ text: String) { try? FileHandle.standardError.write(contentsOf: Data(text.utf8)) }
+
+    /// Prints a result for people on lines of its own to standard output.
+    /// - Throws: `FileError` where it cannot be written.
+    static func show(_ text: String) throws { try write(Data((text + "\n").utf8)) }
+
     /// Prints one JSON object on a line of its own to standard output.
+    /// - Throws: `FileError` where it cannot be written.
     static func emit(_ value: some Encodable) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         var line = try encoder.encode(value)
         line.append(UInt8(ascii: "\n"))
-        FileHandle.standardOutput.write(line)
+        try write(line)
+    }
+
+    private static func write(_ data: Data) throws {
+        do {
+            try FileHandle.standardOutput.write(contentsOf: data)
+        } catch {
+            throw FileError.cannotWrite(
+                path: "standard output", reason: error.localizedDescription, remedy: "check where it leads")
+        }
     }
 
     /// The width of the terminal in columns.
@@ -61,12 +87,17 @@ struct ProgressBar {
         let done = Int(Double(room) * min(max(share, 0), 1))
         let bar = String(repeating: "=", count: done) + (done < room ? ">" : "")
         let line = "\(label) [\(bar.padding(toLength: room, withPad: " ", startingAt: 0))] \(details)"
-        FileHandle.standardError.write(Data("\r\u{1B}[2K\(line.prefix(Terminal.columns - 1))".utf8))
+        Terminal.draw("\r\u{1B}[2K\(line.prefix(Terminal.columns - 1))")
+    }
+
+    /// Draws how many of `total` are done.
+    mutating func draw(_ label: String, done: Int, of total: Int) {
+        draw(label, share: Double(done) / Double(total), "\(done)/\(total)")
     }
 
     /// Removes the line.
     func clear() {
         guard drawn != nil else { return }
-        FileHandle.standardError.write(Data("\r\u{1B}[2K".utf8))
+        Terminal.draw("\r\u{1B}[2K")
     }
 }

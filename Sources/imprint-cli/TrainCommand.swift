@@ -36,14 +36,14 @@ struct TrainCommand: ParsableCommand {
     @Option(help: "The network: \(Network.readyMadeNames.joined(separator: ", ")). (default: logonet)")
     var network: String?
 
-    @Option(help: "A factor on the network's channels.")
-    var width: Double = 1
+    @Option(help: "A factor on the network's channels. (default: 1)")
+    var width: Double?
 
     @Option(help: ArgumentHelp("A weights file to start from; its last layer is trained anew.", valueName: "model"))
     var base: String?
 
-    @Option(help: "What of the base to train: its head, or all layers.")
-    var unfreeze: TrainingConfiguration.Trains = .head
+    @Option(help: "What of the base to train: its head, or all layers. (default: head)")
+    var unfreeze: TrainingConfiguration.Trains?
 
     @Option(
         help: ArgumentHelp(
@@ -51,8 +51,8 @@ struct TrainCommand: ParsableCommand {
             valueName: "words"))
     var augment = "none"
 
-    @Option(help: "How a photo is fitted into the network's input.")
-    var cropAndScale: CropAndScale = .centerCrop
+    @Option(help: "How a photo is fitted into the network's input. (default: center-crop)")
+    var cropAndScale: CropAndScale?
 
     @Option(help: "How much of each target is spread over all labels.")
     var labelSmoothing: Float = 0
@@ -73,13 +73,21 @@ struct TrainCommand: ParsableCommand {
         try require(batchSize, "--batch-size", in: 1...65536)
         try require(learningRate, "--learning-rate", in: 0...1000)
         try require(labelSmoothing, "--label-smoothing", in: 0...0.99)
-        try require(width, "--width", in: 0.01...16)
+        try require(width ?? 1, "--width", in: 0.01...16)
         if let inputSize { try require(inputSize, "--input-size", in: 1...8192) }
         if let network, !Network.readyMadeNames.contains(network) {
             throw ValidationError("\(NetworkError.unknownNetwork(found: network, known: Network.readyMadeNames)).")
         }
-        if base != nil && (network != nil || inputSize != nil) {
-            throw ValidationError("--base brings its own network and input size; leave out --network and --input-size.")
+        if base != nil && (network != nil || width != nil || inputSize != nil || cropAndScale != nil) {
+            throw ValidationError(
+                "--base brings its own network and preprocessing; leave out --network, --width, --input-size and "
+                    + "--crop-and-scale.")
+        }
+        if base == nil && unfreeze != nil {
+            throw ValidationError("--unfreeze says what of a base to train; name one with --base.")
+        }
+        if let report, URL(filePath: report).standardizedFileURL == URL(filePath: output).standardizedFileURL {
+            throw ValidationError("--report and --output are both \(output), expected two files.")
         }
         if output.hasSuffix("/") { throw ValidationError("--output is \(output), expected the name of a file.") }
         _ = try augmentation()
@@ -92,16 +100,24 @@ struct TrainCommand: ParsableCommand {
         try AtomicFile.checkWritable(destination)
         if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
         let folder = try ImageFolder(at: URL(filePath: data))
+        if !folder.ignored.isEmpty {
+            Terminal.note(
+                "Ignored \(folder.ignored.count) files that are no images, or lie beside the folders of the labels.")
+        }
         var monitor = TrainingMonitor(epochs: epochs, json: common.json)
-        let interrupt = Interrupt()
+        // While the photos are read there is nothing to end in order: Ctrl-C ends the process.
+        var interrupt: Interrupt?
         let weights = try Trainer(folder: folder, configuration: configuration).train(
-            onEvent: { monitor.show($0) }, shouldStop: { interrupt.isRequested })
+            onEvent: { event in
+                if case .started = event { interrupt = Interrupt() }
+                monitor.show(event)
+            }, shouldStop: { interrupt?.isRequested ?? false })
         try weights.write(to: destination)
         if let report { try Report(weights).write(to: URL(filePath: report)) }
         try monitor.finish(weights, output: output)
         let done = weights.training?.history.count ?? 0
         if done < epochs {
-            Terminal.note("Stopped in epoch \(done + 1) of \(epochs); \(output) holds what was learned so far.")
+            Terminal.note("Stopped early; \(output) is the model after epoch \(done) of \(epochs).")
             throw ExitCode.failure
         }
     }
@@ -109,9 +125,9 @@ struct TrainCommand: ParsableCommand {
     private func trainingConfiguration() throws -> TrainingConfiguration {
         var configuration = TrainingConfiguration()
         if let base {
-            configuration.start = .base(try WeightsFile(contentsOf: URL(filePath: base)), trains: unfreeze)
+            configuration.start = .base(try WeightsFile(contentsOf: URL(filePath: base)), trains: unfreeze ?? .head)
         } else {
-            configuration.start = .network(network ?? "logonet", width: width)
+            configuration.start = .network(network ?? "logonet", width: width ?? 1)
         }
         configuration.validation = try validationRule()
         configuration.epochs = epochs
@@ -119,7 +135,7 @@ struct TrainCommand: ParsableCommand {
         configuration.learningRate = learningRate
         configuration.labelSmoothing = labelSmoothing
         configuration.inputSize = inputSize
-        configuration.cropAndScale = cropAndScale
+        configuration.cropAndScale = cropAndScale ?? .centerCrop
         configuration.augmentation = try augmentation()
         configuration.seed = seed
         configuration.threads = common.threadCount

@@ -22,13 +22,18 @@ struct TrainingMonitor {
 
     mutating func show(_ event: TrainingEvent) {
         switch event {
+        case .reading(let done, let total): bar.draw("reading", done: done, of: total)
         case .started(let event): show(event)
         case .step(let step): show(step)
+        case .lost(let image):
+            bar.clear()
+            Terminal.note("Can no longer be read: \(image.reason)")
         case .epoch(let metrics, let seconds): show(metrics, seconds)
         }
     }
 
     private mutating func show(_ event: TrainingStart) {
+        bar.clear()
         started = event
         trainingStart = clock.now
         Terminal.note(
@@ -39,7 +44,10 @@ struct TrainingMonitor {
         if event.validationImages == 0 {
             Terminal.note("There are no images to validate on, so the accuracy is that on the training images.")
         }
-        Terminal.note("Training \(event.network), \(event.parameterCount) parameters, for \(epochs) epochs.")
+        let parameters =
+            event.trainedCount == event.parameterCount
+            ? "\(event.parameterCount) parameters" : "\(event.trainedCount) of \(event.parameterCount) parameters"
+        Terminal.note("Training \(event.network), \(parameters), for \(epochs) epochs.")
     }
 
     private mutating func show(_ step: TrainingStep) {

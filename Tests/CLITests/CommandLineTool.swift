@@ -1,4 +1,6 @@
 import Foundation
+import ImprintCore
+import ImprintImages
 
 /// What a run of the command line tool gave.
 struct CommandOutput {
@@ -14,11 +16,22 @@ struct CommandOutput {
     }
 }
 
-/// Runs the tool that was built beside the tests.
+/// The tool that was built beside the tests.
+let tool = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().appending(path: "imprint")
+
+/// Runs the tool.
 func imprint(_ arguments: String..., folder: URL? = nil) throws -> CommandOutput {
+    try run(tool, arguments, folder: folder)
+}
+
+/// Runs a shell script in which `$imprint` is the tool.
+func shell(_ script: String, folder: URL) throws -> CommandOutput {
+    try run(URL(filePath: "/bin/sh"), ["-c", "imprint='\(tool.path)'\n\(script)"], folder: folder)
+}
+
+private func run(_ program: URL, _ arguments: [String], folder: URL?) throws -> CommandOutput {
     let process = Process()
-    process.executableURL = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
-        .appending(path: "imprint")
+    process.executableURL = program
     process.arguments = arguments
     if let folder { process.currentDirectoryURL = folder }
     // The width of help pages must not depend on the terminal.
@@ -48,5 +61,21 @@ private final class PipeReader: @unchecked Sendable {
     func text() -> String {
         group.wait()
         return String(decoding: data, as: UTF8.self)
+    }
+}
+
+/// Noisy pictures, bright or dark.
+func writePictures(to folder: URL, count: Int) throws {
+    for index in 0..<count {
+        let label = index % 2 == 0 ? "bright" : "dark"
+        var stream = RandomStream(seed: 1, "pictures", index)
+        var image = Image(width: 20, height: 24)
+        for place in image.samples.indices {
+            image.samples[place] = UInt8(stream.uniform(in: label == "dark" ? 0...150 : 105...255))
+        }
+        let file = folder.appending(path: "\(label)/\(index / 2).png")
+        try FileManager.default.createDirectory(
+            at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try ImageFile.write(image, to: file)
     }
 }

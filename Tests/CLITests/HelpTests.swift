@@ -22,4 +22,20 @@ import Testing
         #expect(epochs.status == 64)
         #expect(epochs.errors.contains("--epochs is 0, expected 1 to 100000"))
     }
+
+    @Test(
+        "Options that contradict one another are refused",
+        arguments: [
+            ("--base b.imprint --network lenet", "leave out --network"),
+            ("--base b.imprint --width 0.5", "leave out --network, --width"),
+            ("--base b.imprint --crop-and-scale scale-fit", "--crop-and-scale"),
+            ("--unfreeze all", "name one with --base"), ("--report ./m.imprint", "expected two files"),
+        ])
+    func contradictions(options: String, message: String) throws {
+        try withTemporaryFolder { folder in
+            let run = try shell("$imprint train photos --output m.imprint \(options)", folder: folder)
+            #expect(run.status == 64)
+            #expect(run.errors.contains(message), "\(run.errors)")
+        }
+    }
 }

@@ -1,6 +1,4 @@
 import Foundation
-import ImprintCore
-import ImprintImages
 import TestSupport
 import Testing
 
@@ -141,6 +139,24 @@ import Testing
         }
     }
 
+    @Test("Evaluating on images that cannot be read is an error", arguments: ["bright", "dark"])
+    func nothingReadable(label: String) throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 8)
+            let run = try imprint(
+                "train", "photos", "--output", "m.imprint", "--epochs", "1", "--input-size", "16", folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            let damaged = folder.appending(path: "photos/\(label)")
+            for file in try FileManager.default.contentsOfDirectory(atPath: damaged.path) {
+                try Data("no picture".utf8).write(to: damaged.appending(path: file))
+            }
+            let refused = try imprint("evaluate", "m.imprint", "photos", "--json", folder: folder)
+            #expect(refused.status == 1)
+            #expect(refused.output.isEmpty)
+            #expect(refused.errors.contains("None of the images of the class \"\(label)\" can be read"))
+        }
+    }
+
     @Test(
         "The photos of a real application are all read",
         .enabled(if: ReferenceData.has("data/viget-train"), "the reference photos are not here"))
@@ -153,22 +169,6 @@ import Testing
             #expect(run.status == 0, "\(run.errors)")
             #expect(run.lines.last?["images"] as? Int == 871)
             #expect((run.lines.last?["skipped"] as? [Any])?.isEmpty == true)
-        }
-    }
-
-    /// Noisy pictures, bright or dark.
-    private func writePictures(to folder: URL, count: Int) throws {
-        for index in 0..<count {
-            let label = index % 2 == 0 ? "bright" : "dark"
-            var stream = RandomStream(seed: 1, "pictures", index)
-            var image = Image(width: 20, height: 24)
-            for place in image.samples.indices {
-                image.samples[place] = UInt8(stream.uniform(in: label == "dark" ? 0...150 : 105...255))
-            }
-            let file = folder.appending(path: "\(label)/\(index / 2).png")
-            try FileManager.default.createDirectory(
-                at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
-            try ImageFile.write(image, to: file)
         }
     }
 }

@@ -192,19 +192,43 @@ import Testing
         }
     }
 
-    @Test("An image that vanishes between epochs is an error that names it", arguments: [1, 2])
+    @Test("An image that vanishes between epochs is named and missing from its batch", arguments: [1, 2])
     func vanished(threads: Int) throws {
         try withItems { items in
             let loader = try loader(items, threads: threads, memoryLimit: Self.bytesPerImage * 3)
             _ = try epoch(loader)
             let gone = items[5].url
             try FileManager.default.removeItem(at: gone)
-            let error = #expect(throws: ImageError.self) { try epoch(loader, 1) }
-            #expect(error.map { "\($0)".contains(gone.lastPathComponent) } == true)
+            var lost: [SkippedImage] = []
+            var places: [Int] = []
+            let isWhole = try loader.forEachBatch(epoch: 1, onLost: { lost.append($0) }) { batch in
+                for (index, place) in batch.places.enumerated() {
+                    let image = try loader.image(at: place, epoch: 1)
+                    var expected = [Float](repeating: 0, count: image.samples.count)
+                    expected.withUnsafeMutableBufferPointer { Self.rules.normalize(image, into: $0) }
+                    let start = index * expected.count
+                    #expect(Array(batch.values[start..<(start + expected.count)]) == expected)
+                    #expect(batch.labels[index] == items[place].label)
+                }
+                places += batch.places
+                return true
+            }
+            #expect(isWhole)
+            #expect(lost.map(\.url) == [gone])
+            #expect(places.sorted() == items.indices.filter { $0 != 5 })
             // What is kept needs no file.
             let kept = try self.loader(Array(items[..<3]), memoryLimit: Self.bytesPerImage * 3)
             try FileManager.default.removeItem(at: items[0].url)
             #expect(try epoch(kept).flatMap(\.places).count == 3)
+        }
+    }
+
+    @Test("A batch of which nothing can be read any more is an error that names a file") func vanishedBatch() throws {
+        try withItems { items in
+            let loader = try loader(items, memoryLimit: 0)
+            for item in items { try FileManager.default.removeItem(at: item.url) }
+            let error = #expect(throws: ImageError.self) { try epoch(loader) }
+            #expect(error.map { "\($0)".contains("cannot be read") } == true)
         }
     }
 

@@ -11,7 +11,12 @@ import Testing
     {
         let base = try withPictures(perLabel: 8) { try train($0, quickTraining(epochs: 2)) }
         try withPictures(["down", "left", "up"], perLabel: 8) { folder in
-            let tuned = try train(folder, quickTraining(epochs: 2) { $0.start = .base(base, trains: .head) })
+            var counts = (trained: 0, all: 0)
+            let tuned = try train(
+                folder, quickTraining(epochs: 2) { $0.start = .base(base, trains: .head) },
+                onEvent: { if case .started(let start) = $0 { counts = (start.trainedCount, start.parameterCount) } })
+            #expect(counts.trained == 32 * 3 + 3)
+            #expect(counts.all == tuned.parameters.layout.trainableParameterCount)
             #expect(tuned.labels == ["down", "left", "up"])
             #expect(tuned.network.output.channels == 3)
             #expect(tuned.preprocessing == base.preprocessing)
@@ -62,6 +67,9 @@ import Testing
                 let base = try WeightsFile(contentsOf: url)
                 let tuned = try train(folder, quickTraining(epochs: 1) { $0.start = .base(base) })
                 #expect(tuned.base == digest)
+                // A base that was never written is named as its file would be.
+                let again = try train(folder, quickTraining(epochs: 1) { $0.start = .base(tuned) })
+                #expect(try again.base == tuned.write(to: url))
             }
         }
     }

@@ -49,8 +49,9 @@ import Testing
             #expect(record.validationImages == ["left": 2, "right": 2])
             #expect(try record.dataDigest == ImageFolder(at: folder).digest)
 
-            guard case .started(let start) = events.first else {
-                Issue.record("the first event is \(String(describing: events.first))")
+            let reading = events.prefix { if case .reading = $0 { true } else { false } }
+            guard case .reading(20, 20) = reading.last, case .started(let start) = events[reading.count] else {
+                Issue.record("the events do not begin with reading all images: \(events.prefix(4))")
                 return
             }
             #expect((start.trainingImages, start.validationImages, start.network) == (16, 4, "logonet"))
@@ -61,6 +62,10 @@ import Testing
             let epochs = events.compactMap { if case .epoch(let metrics, _) = $0 { metrics } else { nil } }
             #expect(epochs == record.history)
             #expect(epochs.allSatisfy { $0.validationLoss != nil && $0.validationAccuracy != nil })
+            #expect(record.precisionRecall.keys.sorted() == weights.labels)
+            // With no threshold everything is a hit: half of the images bear either label.
+            #expect(
+                record.precisionRecall["left"]?.first == .init(threshold: 0, precision: 0.5, recall: 1))
         }
     }
 
@@ -129,7 +134,7 @@ import Testing
 
     // MARK: Ends
 
-    @Test("Stopping in a later epoch gives what was learned so far") func stops() throws {
+    @Test("Stopping in a later epoch gives the model of the last whole one") func stops() throws {
         try withPictures(perLabel: 8) { folder in
             var steps = 0
             let weights = try train(
@@ -139,7 +144,12 @@ import Testing
             let record = try #require(weights.training)
             #expect(record.history.map(\.epoch) == [1, 2])
             #expect(record.epochs == 50)
-            _ = try bytes(of: weights)
+            // Of the half epoch nothing is left: the file is the one of a run that stops at the end of the second.
+            steps = 0
+            let whole = try train(
+                folder, quickTraining(epochs: 50), shouldStop: { steps == 4 },
+                onEvent: { if case .step = $0 { steps += 1 } })
+            #expect(try bytes(of: weights) == bytes(of: whole))
         }
     }
 

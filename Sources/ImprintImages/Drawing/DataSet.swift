@@ -1,6 +1,5 @@
 public import Foundation
 public import ImprintCore
-internal import Synchronization
 
 extension DrawingRecipe {
     /// What a drawn folder was drawn with; it lies in the folder, hidden.
@@ -37,23 +36,11 @@ extension DrawingRecipe {
             try makeFolder(folder.appending(path: labels[label].name))
             files += (0..<imageCount(ofLabel: label, count: count)).map { (label, $0) }
         }
-        // In portions, so that progress is told on the caller's thread.
-        let portion = 32 * workers.count
-        for start in stride(from: 0, to: files.count, by: portion) {
-            let end = min(start + portion, files.count)
-            let failures = Mutex<[Int: ImageError]>([:])
-            workers.forEach(end - start) { place, _ in
-                let (label, index) = files[start + place]
-                let name = String(format: "%05d.jpg", index + 1)
-                do throws(ImageError) {
-                    let url = folder.appending(path: "\(labels[label].name)/\(name)")
-                    try ImageFile.write(draw(label: label, index: index, seed: seed), to: url, quality: 92)
-                } catch {
-                    failures.withLock { $0[place] = error }
-                }
-            }
-            if let first = failures.withLock({ $0.min { $0.key < $1.key } }) { throw first.value }
-            onProgress(end)
+        _ = try workers.map(files.count, onProgress: onProgress) { place throws(ImageError) in
+            let (label, index) = files[place]
+            let name = String(format: "%05d.jpg", index + 1)
+            let url = folder.appending(path: "\(labels[label].name)/\(name)")
+            try ImageFile.write(draw(label: label, index: index, seed: seed), to: url, quality: 92)
         }
     }
 

@@ -1,0 +1,79 @@
+import Foundation
+import ImprintFormats
+import ImprintImages
+import ImprintNetwork
+import TestSupport
+import Testing
+
+/// What happens to a job when nobody reads what it prints, when it is stopped, and when memory is short.
+@Suite struct InterruptionTests {
+    private static let training =
+        "$imprint train photos --output m.imprint --epochs 2 --input-size 16 --width 0.25 --batch-size 4"
+
+    @Test(
+        "Training goes on where its lines cannot be written; only the result's own line is then an error",
+        arguments: [("--json | head -c 1", 0), ("--json > /dev/full", 1), ("--json >&-", 0), ("2>&-", 0)])
+    func unreadOutput(redirection: String, status: Int32) throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 8)
+            let run = try shell("\(Self.training) \(redirection)", folder: folder)
+            #expect(run.status == status, "\(run.errors)")
+            if status == 1 { #expect(run.errors.contains("standard output: cannot be written")) }
+            #expect(try imprint("inspect", "m.imprint", folder: folder).status == 0)
+        }
+    }
+
+    @Test("Results that cannot be written are an error", arguments: ["", "--json"])
+    func unwritableResults(option: String) throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 8)
+            #expect(try shell(Self.training, folder: folder).status == 0)
+            for job in ["inspect m.imprint", "evaluate m.imprint photos", "classify m.imprint photos/dark/0.png"] {
+                let run = try shell("$imprint \(job) \(option) > /dev/full", folder: folder)
+                #expect(run.status == 1)
+                #expect(run.errors.contains("standard output: cannot be written"), "\(run.errors)")
+            }
+        }
+    }
+
+    @Test("Ctrl-C ends training after the step; the model is that of the last whole epoch")
+    func interrupt() throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 16)
+            let run = try shell(
+                """
+                $imprint train photos --output m.imprint --epochs 100000 --input-size 16 --width 0.25 --json > lines &
+                while [ $(wc -l < lines) -lt 3 ]; do sleep 0.05; done
+                kill -INT $!
+                wait $!
+                """, folder: folder)
+            #expect(run.status == 1)
+            #expect(run.errors.contains("Stopped early; m.imprint is the model after epoch"), "\(run.errors)")
+            let lines = try String(contentsOf: folder.appending(path: "lines"), encoding: .utf8).split(separator: "\n")
+            let last = Data(try #require(lines.last).utf8)
+            let finished = try #require(try JSONSerialization.jsonObject(with: last) as? [String: Any])
+            #expect(finished["epochs"] as? Int == lines.count - 1)
+            #expect(try imprint("inspect", "m.imprint", folder: folder).status == 0)
+        }
+    }
+
+    @Test("Memory that is not to be had is an error that says so")
+    func outOfMemory() throws {
+        // A file of a few hundred bytes whose network takes a gigabyte.
+        var builder = NetworkBuilder(name: "large", input: Shape(height: 16_384, width: 16_384, channels: 1))
+        builder.add(GlobalAveragePool())
+        builder.add(Dense(outputChannels: 2), named: "head")
+        builder.add(Softmax())
+        let network = try builder.network()
+        let weights = WeightsFile(
+            network: network, parameters: try Parameters(network, seed: 0), labels: ["a", "b"],
+            preprocessing: Preprocessing(width: 16_384, height: 16_384, channels: 1))
+        try withTemporaryFolder { folder in
+            try weights.write(to: folder.appending(path: "large.imprint"))
+            #expect(try imprint("inspect", "large.imprint", folder: folder).status == 0)
+            let run = try shell("ulimit -v 900000\n$imprint classify large.imprint x.png", folder: folder)
+            #expect(run.status == 1)
+            #expect(run.errors.contains("bytes of memory are needed at once"), "\(run.errors)")
+        }
+    }
+}

@@ -1,0 +1,48 @@
+import Foundation
+import ImprintFormats
+import ImprintImages
+import ImprintNetwork
+import TestSupport
+import Testing
+
+/// What the verbs print for people, with a model whose numbers are written here.
+@Suite struct OutputTests {
+    /// Fixtures/output-VERB.txt is what the verb printed; look at a change before taking it over.
+    @Test(
+        "Printed results are as they were",
+        arguments: [
+            ("inspect", "inspect m.imprint --plan"), ("evaluate", "evaluate m.imprint photos"),
+            ("classify", "classify m.imprint photos/dark/0.png photos/bright/0.png --threshold 0.1"),
+        ])
+    func printed(verb: String, job: String) throws {
+        try withTemporaryFolder { folder in
+            try model().write(to: folder.appending(path: "m.imprint"))
+            for (path, grey) in [
+                ("dark/0", 20), ("dark/1", 110), ("dark/2", 150), ("bright/0", 230), ("bright/1", 140),
+            ] {
+                let file = folder.appending(path: "photos/\(path).png")
+                try FileManager.default.createDirectory(
+                    at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+                try ImageFile.write(Image(width: 9, height: 12, filledWith: UInt8(grey)), to: file)
+            }
+            let run = try shell("$imprint \(job)", folder: folder)
+            let fixture = packageFolder.appending(path: "Tests/CLITests/Fixtures/output-\(verb).txt")
+            #expect(run.status == 0)
+            #expect(run.output == (try String(contentsOf: fixture, encoding: .utf8)))
+        }
+    }
+
+    /// A classifier by brightness: with x the mean from −1 to 1, the logits are 2x and −2x.
+    private func model() throws -> WeightsFile {
+        var builder = NetworkBuilder(name: "brightness", input: Shape(height: 8, width: 8, channels: 3))
+        builder.add(GlobalAveragePool(), named: "mean")
+        builder.add(Dense(outputChannels: 2), named: "head")
+        builder.add(Softmax(), named: "confidence")
+        let network = try builder.network()
+        let parameters = try Parameters(network, seed: 0)
+        parameters["head.weight"] = [2, -2, 2, -2, 2, -2].map { $0 / 3 }
+        return WeightsFile(
+            network: network, parameters: parameters, labels: ["bright", "dark"],
+            preprocessing: Preprocessing(width: 8, height: 8))
+    }
+}
