@@ -71,3 +71,8 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// The tool that makes the reference documentation, for those alone who make it: `./run docs`.
+if Context.environment["IMPRINT_DOCS"] != nil {
+    package.dependencies.append(.package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.4.0"))
+}
