@@ -144,7 +144,7 @@ extension ImageClassifier {
     ///   - threads: How many threads share the work; the results do not depend on it.
     ///   - onProgress: Told now and then how many images are done.
     /// - Throws: `ImprintError.labelMismatch` for a label that the model does not know, `ImageError` where more than half
-    ///   of the images, or all of a label, cannot be read.
+    ///   of the images, or all of a label, cannot be read, `ImprintError.noConfidence` where the model cannot be used.
     public func evaluate(
         on folder: ImageFolder, threads: Int = 1, onProgress: (Int) -> Void = { _ in }
     ) throws -> Evaluation {
@@ -153,8 +153,13 @@ extension ImageClassifier {
             throw ImprintError.labelMismatch(
                 folder: folder.url.path(percentEncoded: false), unknown: unknown, labels: labels)
         }
-        let outcomes = Workers(threads).map(folder.items.count, onProgress: onProgress) { index in
-            Result { () throws(ImageError) in try confidences(folder.items[index].url) }
+        let outcomes = try Workers(threads).map(folder.items.count, onProgress: onProgress) {
+            index throws(ImprintError) -> Swift.Result<[Float], ImageError> in
+            let image = Result { () throws(ImageError) in try weights.preprocessing.prepare(folder.items[index].url) }
+            switch image {
+            case .success(let image): return .success(try confidences(prepared: image))
+            case .failure(let error): return .failure(error)
+            }
         }
         let places = folder.labels.map { label in labels.firstIndex(of: label) ?? 0 }
         var results: [Evaluation.Result] = []

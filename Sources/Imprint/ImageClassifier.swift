@@ -54,31 +54,34 @@ public final class ImageClassifier: Sendable {
     public var labels: [String] { weights.labels }
 
     /// What is in the image in a file, best first; one observation per label.
-    /// - Throws: `ImageError` where the file cannot be read as an image.
-    public func classify(_ url: URL, cropAndScale: CropAndScale? = nil) throws(ImageError) -> [Observation] {
-        var preprocessing = weights.preprocessing
-        if let cropAndScale { preprocessing.cropAndScale = cropAndScale }
-        return observations(confidences(prepared: try preprocessing.prepare(url)))
+    /// - Throws: `ImageError` where the file cannot be read as an image, `ImprintError.noConfidence` where the model cannot
+    ///   be used.
+    public func classify(_ url: URL, cropAndScale: CropAndScale? = nil) throws -> [Observation] {
+        observations(try confidences(prepared: try preprocessing(cropAndScale).prepare(url)))
     }
 
     /// What is in an image in memory (upright, sRGB), best first; one observation per label.
-    public func classify(_ image: Image, cropAndScale: CropAndScale? = nil) -> [Observation] {
+    /// - Throws: `ImprintError.noConfidence` where the model cannot be used.
+    public func classify(_ image: Image, cropAndScale: CropAndScale? = nil) throws(ImprintError) -> [Observation] {
+        observations(try confidences(prepared: preprocessing(cropAndScale).prepare(image)))
+    }
+
+    private func preprocessing(_ cropAndScale: CropAndScale?) -> Preprocessing {
         var preprocessing = weights.preprocessing
         if let cropAndScale { preprocessing.cropAndScale = cropAndScale }
-        return observations(confidences(prepared: preprocessing.prepare(image)))
+        return preprocessing
     }
 
-    /// The confidence in every label, in the order of `labels`.
-    func confidences(_ url: URL) throws(ImageError) -> [Float] {
-        confidences(prepared: try weights.preprocessing.prepare(url))
-    }
-
-    private func confidences(prepared image: Image) -> [Float] {
-        withPlan { plan in
+    /// The confidence in every label, in the order of `labels`, for an image that has the size of the network's input.
+    func confidences(prepared image: Image) throws(ImprintError) -> [Float] {
+        let confidences = withPlan { plan in
             weights.preprocessing.normalize(image, into: plan.input)
             plan.forward(count: 1)
             return Array(plan.output)
         }
+        // Finite parameters may still overflow on the way.
+        guard confidences.allSatisfy(\.isFinite) else { throw .noConfidence(network: weights.network.name) }
+        return confidences
     }
 
     private func observations(_ confidences: [Float]) -> [Observation] {

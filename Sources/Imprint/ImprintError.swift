@@ -8,6 +8,8 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
     case diverged(epoch: Int, learningRate: Float)
     /// There is nothing to replace in a base: it has no dense layer at its end.
     case noHead(network: String)
+    /// What a model computes for an image are no numbers.
+    case noConfidence(network: String)
     /// Training was stopped before the first epoch was done.
     case stoppedTooEarly
 
@@ -24,6 +26,9 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
                 + "train again with a lower one, for example \(learningRate / 4)"
         case .noHead(let network):
             "the network \"\(network)\" of the base does not end in a dense layer, so there is no head to train anew"
+        case .noConfidence(let network):
+            "the network \"\(network)\" of the model computes no numbers for an image: its parameters or its preprocessing are "
+                + "too large; train it again with a lower learning rate, or get the file again from where it came"
         case .stoppedTooEarly:
             "training was stopped before its first epoch was done; nothing was written"
         }

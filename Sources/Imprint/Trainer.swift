@@ -45,6 +45,7 @@ public struct Trainer: Sendable {
             .started(
                 TrainingStart(
                     labels: folder.labels, trainingImages: training.count, validationImages: validation?.count ?? 0,
+                    labelsWithoutValidation: validation.map(missingLabels) ?? [],
                     skipped: training.skipped + (validation?.skipped ?? []), network: start.network.name,
                     parameterCount: start.parameters.layout.trainableParameterCount,
                     trainedCount: start.trainedCount)))
@@ -117,6 +118,11 @@ public struct Trainer: Sendable {
             let places = validation.labels.map { label in folder.labels.firstIndex(of: label) ?? 0 }
             return (folder.items, validation.items.map { ImageFolder.Item(url: $0.url, label: places[$0.label]) })
         }
+    }
+
+    private func missingLabels(_ loader: BatchLoader) -> [String] {
+        let present = Set(loader.items.map(\.label))
+        return folder.labels.indices.filter { !present.contains($0) }.map { folder.labels[$0] }
     }
 
     private func countByLabel(_ loader: BatchLoader) -> [String: Int] {

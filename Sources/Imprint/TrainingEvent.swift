@@ -23,6 +23,8 @@ public struct TrainingStart: Sendable {
     public let trainingImages: Int
     /// The number of images to measure progress on.
     public let validationImages: Int
+    /// The labels that no image to measure progress on bears, where there are such images.
+    public let labelsWithoutValidation: [String]
     /// The images that could not be read, each with its reason.
     public let skipped: [SkippedImage]
     /// The name of the network.

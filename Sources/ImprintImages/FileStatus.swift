@@ -16,3 +16,9 @@ struct FileStatus {
         size = Int(status.st_size)
     }
 }
+
+/// What the system says of a failure, without the full stop: it becomes a part of a sentence.
+func reason(of error: any Error) -> String {
+    let text = error.localizedDescription
+    return text.hasSuffix(".") ? String(text.dropLast()) : text
+}

@@ -45,7 +45,7 @@ extension ImageError: CustomStringConvertible {
     public var description: String {
         switch self {
         case .unreadable(let file, let reason):
-            "\(file.displayPath) cannot be read: \(reason). Check that the file exists and that you may read it."
+            "\(file.displayPath) cannot be read: \(reason). Give the path of an image file that you may read."
         case .unwritable(let file, let reason):
             "\(file.displayPath) cannot be written: \(reason). Check the folder, its permissions and the free space."
         case .unencodable(let format, let reason):
@@ -61,26 +61,26 @@ extension ImageError: CustomStringConvertible {
             "\(file.displayPath): the image has \(width)x\(height) pixels, expected at most "
                 + "\(limit / 1_000_000) million. Scale it down."
         case .missingFolder(let folder):
-            "\(folder.displayPath) does not exist, expected a folder with one sub-folder of images per class. "
+            "\(folder.displayPath) does not exist, expected a folder with one sub-folder of images per label. "
                 + "Check the path."
         case .notAFolder(let file):
-            "\(file.displayPath) is a file, expected a folder with one sub-folder of images per class."
+            "\(file.displayPath) is a file, expected a folder with one sub-folder of images per label."
         case .emptyFolder(let folder):
-            "\(folder.displayPath) holds neither sub-folders nor images, expected one sub-folder of images per class."
+            "\(folder.displayPath) holds neither sub-folders nor images, expected one sub-folder of images per label."
         case .noClassFolders(let folder, let images):
             "\(folder.displayPath) holds \(images == 1 ? "1 image" : "\(images) images") and no sub-folders. "
-                + "Put the images into one sub-folder per class; the name of the sub-folder is the label."
+                + "Put the images into one sub-folder per label, which is its name."
         case .tooFewClasses(let folder, let found, let minimum):
-            "\(folder.displayPath) holds \(found.count) of at least \(minimum) classes"
+            "\(folder.displayPath) holds \(found.count) of at least \(minimum) sub-folders of labels"
                 + (found.isEmpty ? "" : " (\(found.joined(separator: ", ")))")
-                + ". Add a sub-folder of images for each further class."
+                + ". Add a sub-folder of images for each further label."
         case .equalNames(let folder, let names):
             "\(folder.displayPath) has \(names.count) sub-folders that look the same, \"\(names.joined(separator: "\" and \""))\", "
                 + "composed of different characters. Merge or rename them."
         case .classWithoutImages(let folder, let label):
-            "\(folder.displayPath): the class \"\(label)\" has no images. Add some, or remove its sub-folder."
+            "\(folder.displayPath): the sub-folder of the label \"\(label)\" has no images. Add some, or remove it."
         case .noReadableImages(let label, let skipped):
-            "None of the images of the class \"\(label)\" can be read (\(skipped.count) in all). "
+            "None of the images of the label \"\(label)\" can be read (\(skipped.count) in all). "
                 + Self.examples(skipped)
         case .tooManyUnreadable(let images, let skipped):
             "\(skipped.count) of \(images) images cannot be read, expected at most half. " + Self.examples(skipped)

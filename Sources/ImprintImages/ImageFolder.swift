@@ -100,7 +100,7 @@ private struct FolderListing {
         do {
             names = try FileManager.default.contentsOfDirectory(atPath: url.displayPath)
         } catch {
-            throw .unreadable(file: url, reason: error.localizedDescription)
+            throw .unreadable(file: url, reason: reason(of: error))
         }
         for name in names.sorted(by: precedes) where !isHidden(name) {
             if FileStatus(url.appending(path: name))?.isFolder == true {

@@ -44,6 +44,7 @@ public struct Preprocessing: Codable, Hashable, Sendable {
             return "\(mean.count) means and \(scale.count) scales, expected \(channels) of each"
         }
         if !(mean + scale).allSatisfy(\.isFinite) { return "a mean or scale that is not a finite number" }
+        if scale.contains(0) { return "a scale of 0, which makes all images the same" }
         if colorSpace != "sRGB" { return "the colour space \"\(colorSpace)\", expected \"sRGB\"" }
         return nil
     }

@@ -25,6 +25,7 @@ struct ClassifyCommand: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
+        try requirePaths([model] + files)
         try require(top, "--top", in: 1...1_000_000)
         try require(threshold, "--threshold", in: 0...1)
     }

@@ -26,6 +26,7 @@ struct DrawCommand: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
+        try requirePaths([recipe, output])
         if let count { try require(count, "--count", in: 1...10_000_000) }
     }
 
@@ -33,7 +34,12 @@ struct DrawCommand: ParsableCommand {
         let recipe = try DrawingRecipe.load(named: recipe)
         let count = count ?? recipe.count
         let seed = seed ?? recipe.seed
+        guard count >= recipe.labels.count else {
+            throw ValidationError(
+                "--count is \(count), expected at least one image for each of \(recipe.labels.count) labels.")
+        }
         var bar = ProgressBar()
+        defer { bar.clear() }
         try recipe.write(
             to: URL(filePath: output), count: count, seed: seed, workers: Workers(common.threadCount)
         ) { done in

@@ -15,10 +15,13 @@ struct EvaluateCommand: ParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
+    func validate() throws { try requirePaths([model, data]) }
+
     func run() throws {
         let classifier = try ImageClassifier(contentsOf: URL(filePath: model))
         let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: 1)
         var bar = ProgressBar()
+        defer { bar.clear() }
         let evaluation = try classifier.evaluate(on: folder, threads: common.threadCount) { done in
             bar.draw("evaluating", done: done, of: folder.items.count)
         }

@@ -18,6 +18,8 @@ struct InspectCommand: ParsableCommand {
     @Flag(help: "Print one JSON object to standard output.")
     var json = false
 
+    func validate() throws { try requirePaths([model]) }
+
     func run() throws {
         let weights = try WeightsFile(contentsOf: URL(filePath: model))
         let layers = try plan ? layers(of: weights) : nil
@@ -46,7 +48,8 @@ struct InspectCommand: ParsableCommand {
         if let training = weights.training {
             lines.append(
                 "training     \(training.trainingImages.values.reduce(0, +)) images, \(training.history.count) epochs, "
-                    + "seed \(training.seed), accuracy \(training.accuracy.map { Terminal.percent($0) } ?? "unknown")")
+                    + "seed \(training.seed), accuracy \(training.accuracy.map { Terminal.percent($0) } ?? "unknown") on the "
+                    + "\(training.validationImages.isEmpty ? "training" : "validation") images")
         }
         if let layers {
             func row(_ name: String, _ kind: String, _ algorithm: String, _ output: String, _ parameters: String) {

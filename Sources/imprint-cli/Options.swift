@@ -26,4 +26,9 @@ func require<Value: Comparable>(_ value: Value, _ option: String, in range: Clos
     }
 }
 
+/// Checks that no path is empty, as that of a variable that is not set; it would mean the current folder.
+func requirePaths(_ paths: [String]) throws {
+    if paths.contains("") { throw ValidationError("A path is empty, expected the name of a file or folder.") }
+}
+
 extension CropAndScale: ExpressibleByArgument {}

@@ -49,7 +49,7 @@ enum Terminal {
             try FileHandle.standardOutput.write(contentsOf: data)
         } catch {
             throw FileError.cannotWrite(
-                path: "standard output", reason: error.localizedDescription, remedy: "check where it leads")
+                path: "standard output", reason: String(cString: strerror(errno)), remedy: "check where it leads")
         }
     }
 
@@ -96,8 +96,9 @@ struct ProgressBar {
     }
 
     /// Removes the line.
-    func clear() {
+    mutating func clear() {
         guard drawn != nil else { return }
+        drawn = nil
         Terminal.draw("\r\u{1B}[2K")
     }
 }

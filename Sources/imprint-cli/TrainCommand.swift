@@ -69,14 +69,19 @@ struct TrainCommand: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
+        try requirePaths([data, output])
         try require(epochs, "--epochs", in: 1...100_000)
         try require(batchSize, "--batch-size", in: 1...65536)
         try require(learningRate, "--learning-rate", in: 0...1000)
         try require(labelSmoothing, "--label-smoothing", in: 0...0.99)
         try require(width ?? 1, "--width", in: 0.01...16)
         if let inputSize { try require(inputSize, "--input-size", in: 1...8192) }
-        if let network, !Network.readyMadeNames.contains(network) {
-            throw ValidationError("\(NetworkError.unknownNetwork(found: network, known: Network.readyMadeNames)).")
+        if base == nil {
+            do {
+                _ = try Network.named(network ?? "logonet", labels: 2, inputSize: inputSize, width: width ?? 1)
+            } catch {
+                throw ValidationError("\(error).")
+            }
         }
         if base != nil && (network != nil || width != nil || inputSize != nil || cropAndScale != nil) {
             throw ValidationError(
@@ -105,6 +110,7 @@ struct TrainCommand: ParsableCommand {
                 "Ignored \(folder.ignored.count) files that are no images, or lie beside the folders of the labels.")
         }
         var monitor = TrainingMonitor(epochs: epochs, json: common.json)
+        defer { monitor.clear() }
         // While the photos are read there is nothing to end in order: Ctrl-C ends the process.
         var interrupt: Interrupt?
         let weights = try Trainer(folder: folder, configuration: configuration).train(

@@ -32,6 +32,9 @@ struct TrainingMonitor {
         }
     }
 
+    /// Removes the progress bar, so that what follows has lines of its own.
+    mutating func clear() { bar.clear() }
+
     private mutating func show(_ event: TrainingStart) {
         bar.clear()
         started = event
@@ -43,11 +46,15 @@ struct TrainingMonitor {
         for image in event.skipped { Terminal.note("Skipped: \(image.reason)") }
         if event.validationImages == 0 {
             Terminal.note("There are no images to validate on, so the accuracy is that on the training images.")
+        } else if !event.labelsWithoutValidation.isEmpty {
+            Terminal.note(
+                "No image of \(event.labelsWithoutValidation.joined(separator: ", ")) is among those to validate on, so the "
+                    + "validation accuracy says nothing of it.")
         }
         let parameters =
             event.trainedCount == event.parameterCount
             ? "\(event.parameterCount) parameters" : "\(event.trainedCount) of \(event.parameterCount) parameters"
-        Terminal.note("Training \(event.network), \(parameters), for \(epochs) epochs.")
+        Terminal.note("Training \(event.network), \(parameters), for \(epochs == 1 ? "1 epoch" : "\(epochs) epochs").")
     }
 
     private mutating func show(_ step: TrainingStep) {
@@ -78,12 +85,13 @@ struct TrainingMonitor {
         Terminal.note(line + String(format: "  %.1f s  %.0f images/s", seconds, rate))
     }
 
-    func finish(_ weights: WeightsFile, output: String) throws {
+    mutating func finish(_ weights: WeightsFile, output: String) throws {
         guard let started, let record = weights.training else { return }
         let line = FinishedLine(
             accuracy: record.accuracy ?? 0, epochs: record.history.count, seconds: (clock.now - start).seconds,
             images: started.trainingImages + started.validationImages, output: output,
-            trainingImages: started.trainingImages, validationImages: started.validationImages,
+            stopped: record.history.count < epochs, trainingImages: started.trainingImages,
+            validationImages: started.validationImages,
             skipped: started.skipped.map(SkippedLine.init))
         if json {
             try Terminal.emit(line)
@@ -91,7 +99,8 @@ struct TrainingMonitor {
             let measured = started.validationImages > 0 ? "validation" : "training"
             Terminal.note(
                 "Wrote \(output): accuracy \(Terminal.percent(line.accuracy)) on the \(measured) images, "
-                    + "\(line.epochs) epochs in \(Terminal.duration(line.seconds)).")
+                    + "\(line.epochs == 1 ? "1 epoch" : "\(line.epochs) epochs") in \(Terminal.duration(line.seconds))."
+            )
         }
     }
 
@@ -125,6 +134,7 @@ private struct FinishedLine: Encodable {
     let seconds: Double
     let images: Int
     let output: String
+    let stopped: Bool
     let trainingImages: Int
     let validationImages: Int
     let skipped: [SkippedLine]

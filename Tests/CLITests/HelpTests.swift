@@ -24,6 +24,20 @@ import Testing
     }
 
     @Test(
+        "Values that no run can have are wrong use",
+        arguments: [
+            ("train '' --output m", "A path is empty"), ("classify m ''", "A path is empty"),
+            ("train photos --output m --input-size 15", "logonet: inputSize is 15, expected at least 16"),
+            ("train photos --output m --network lenet --input-size 8", "lenet: inputSize is 8, expected at least 16"),
+            ("draw two-circles --output d --count 1", "at least one image for each of 2 labels"),
+        ])
+    func values(job: String, message: String) throws {
+        let run = try shell("$imprint \(job)", folder: packageFolder)
+        #expect(run.status == 64)
+        #expect(run.errors.contains(message), "\(run.errors)")
+    }
+
+    @Test(
         "Options that contradict one another are refused",
         arguments: [
             ("--base b.imprint --network lenet", "leave out --network"),

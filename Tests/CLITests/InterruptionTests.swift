@@ -36,15 +36,16 @@ import Testing
         }
     }
 
-    @Test("Ctrl-C ends training after the step; the model is that of the last whole epoch")
-    func interrupt() throws {
+    @Test(
+        "A signal ends training after the step; the model is that of the last whole epoch", arguments: ["INT", "TERM"])
+    func interrupt(signal: String) throws {
         try withTemporaryFolder { folder in
             try writePictures(to: folder.appending(path: "photos"), count: 16)
             let run = try shell(
                 """
                 $imprint train photos --output m.imprint --epochs 100000 --input-size 16 --width 0.25 --json > lines &
                 while [ $(wc -l < lines) -lt 3 ]; do sleep 0.05; done
-                kill -INT $!
+                kill -\(signal) $!
                 wait $!
                 """, folder: folder)
             #expect(run.status == 1)
@@ -53,6 +54,7 @@ import Testing
             let last = Data(try #require(lines.last).utf8)
             let finished = try #require(try JSONSerialization.jsonObject(with: last) as? [String: Any])
             #expect(finished["epochs"] as? Int == lines.count - 1)
+            #expect(finished["stopped"] as? Bool == true)
             #expect(try imprint("inspect", "m.imprint", folder: folder).status == 0)
         }
     }

@@ -73,10 +73,10 @@ import Testing
         "Wrong input is one clear error, exit 1, and nothing half-written",
         arguments: [
             ("empty", "holds neither sub-folders nor images"),
-            ("one", "holds 1 of at least 2 classes (dark)"),
+            ("one", "holds 1 of at least 2 sub-folders of labels (dark)"),
             ("photos/dark", "and no sub-folders"),
             ("missing", "does not exist"),
-            ("broken", "None of the images of the class \"bright\" can be read"),
+            ("broken", "None of the images of the label \"bright\" can be read"),
         ])
     func wrongData(data: String, message: String) throws {
         try withTemporaryFolder { folder in
@@ -124,7 +124,7 @@ import Testing
                 Array(#""imprint.format":"1""#.utf8), with: Array(#""imprint.format":"2""#.utf8))
             try Data(newer).write(to: folder.appending(path: "newer.imprint"))
             for (file, message) in [
-                ("short.imprint", "was cut off"), ("foreign.imprint", "is not a safetensors file"),
+                ("short.imprint", "was cut off"), ("foreign.imprint", "is not a weights file"),
                 ("newer.imprint", "was written by a newer Imprint (format 2)"),
             ] {
                 let refused = try imprint("classify", file, "photos/dark/0.png", folder: folder)
@@ -153,7 +153,7 @@ import Testing
             let refused = try imprint("evaluate", "m.imprint", "photos", "--json", folder: folder)
             #expect(refused.status == 1)
             #expect(refused.output.isEmpty)
-            #expect(refused.errors.contains("None of the images of the class \"\(label)\" can be read"))
+            #expect(refused.errors.contains("None of the images of the label \"\(label)\" can be read"))
         }
     }
 

@@ -96,7 +96,7 @@ import Testing
         try expectError([], { .emptyFolder(folder: $0) }, says: "one sub-folder")
         try expectError([".DS_Store", "notes.txt"], { .emptyFolder(folder: $0) }, says: "one sub-folder")
         try expectError(
-            ["1.jpg", "2.png", "notes.txt"], { .noClassFolders(folder: $0, images: 2) }, says: "2 images", "per class")
+            ["1.jpg", "2.png", "notes.txt"], { .noClassFolders(folder: $0, images: 2) }, says: "2 images", "per label")
         try expectError(
             ["only/1.jpg"], { .tooFewClasses(folder: $0, found: ["only"], minimum: 2) }, says: "only", "1 of at least 2"
         )

@@ -38,6 +38,19 @@ import Testing
         }
     }
 
+    @Test("A model whose numbers overflow is an error, for an image and for a folder of them") func overflow() throws {
+        try withPictures(perLabel: 2) { folder in
+            let weights = try train(folder, quickTraining(epochs: 1))
+            for entry in weights.parameters.layout.entries {
+                weights.parameters[entry.name] = Array(repeating: 1e30, count: entry.parameter.count)
+            }
+            let classifier = try ImageClassifier(weights)
+            let error = ImprintError.noConfidence(network: "logonet")
+            #expect(throws: error) { try classifier.classify(Image(width: 16, height: 16, filledWith: 255)) }
+            #expect(throws: error) { try classifier.evaluate(on: ImageFolder(at: folder)) }
+        }
+    }
+
     @Test("A classifier may be used from several threads at once") func concurrent() throws {
         try withPictures(perLabel: 8) { folder in
             let classifier = try ImageClassifier(train(folder, quickTraining(epochs: 1)))

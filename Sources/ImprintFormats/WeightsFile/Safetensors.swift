@@ -152,13 +152,13 @@ public struct SafetensorsError: Error, Equatable, CustomStringConvertible {
         let text =
             switch problem {
             case .noHeaderLength(let length):
-                "is not a safetensors file: it has \(length) bytes, and the header's length alone takes 8"
+                "is not a weights file: it has \(length) bytes, and the header's length alone takes 8"
             case .headerTooLong(let length):
-                "is not a safetensors file: its first 8 bytes announce a header of \(length) bytes, at most \(limit) are allowed"
+                "is not a weights file: it does not begin with the length of a header, at most \(limit) (found \(length))"
             case .headerBeyondEnd(let headerLength, let fileLength):
-                "is not a safetensors file or was cut off: a header of \(headerLength) bytes does not fit into \(fileLength)"
+                "is not a weights file or was cut off: a header of \(headerLength) bytes does not fit into \(fileLength)"
             case .malformedHeader(let offset, let expected):
-                "is not a safetensors file or is damaged: expected \(expected) at byte \(offset) of the header"
+                "is not a weights file or is damaged: expected \(expected) at byte \(offset) of the header"
             case .duplicateKey(let key):
                 "is damaged: its header holds the key \(key.debugDescription) twice"
             case .missingField(let tensor, let field):

@@ -48,7 +48,7 @@ public struct WeightsFileError: Error, Equatable, CustomStringConvertible {
             switch problem {
             case .foreign:
                 "is a safetensors file, but not one of Imprint's: its metadata has no imprint.format; "
-                    + "train a model with Imprint, or import one"
+                    + "train a model with imprint train"
             case .newerFormat(let found):
                 "was written by a newer Imprint (format \(found)); this one reads up to \(newest); update Imprint"
             case .unknownFormat(let found):
@@ -72,7 +72,7 @@ public struct WeightsFileError: Error, Equatable, CustomStringConvertible {
                 "is damaged: the digest of its tensors is \(found), expected \(expected); "
                     + "get the file again from where it came"
             case .notFinite(let tensor):
-                "cannot be used: the tensor \(tensor) holds infinite numbers or none at all, as after a training that "
+                "cannot be used: the tensor \(tensor) holds numbers that are infinite or not numbers, as after a training that "
                     + "diverged; train again with a lower learning rate"
             }
         return "\(path): \(text)"

@@ -65,7 +65,7 @@ public enum ImageFile {
         do {
             try Data(bytes).write(to: url, options: .atomic)
         } catch {
-            throw .unwritable(file: url, reason: error.localizedDescription)
+            throw .unwritable(file: url, reason: reason(of: error))
         }
     }
 
@@ -82,7 +82,7 @@ public enum ImageFile {
         do {
             return [UInt8](try Data(contentsOf: url))
         } catch {
-            throw .unreadable(file: url, reason: error.localizedDescription)
+            throw .unreadable(file: url, reason: reason(of: error))
         }
     }
 }

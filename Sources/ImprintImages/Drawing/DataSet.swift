@@ -64,7 +64,7 @@ extension DrawingRecipe {
             encoder.outputFormatting = [.sortedKeys]
             try encoder.encode(stamp).write(to: file, options: .atomic)
         } catch {
-            throw .unwritable(file: file, reason: error.localizedDescription)
+            throw .unwritable(file: file, reason: reason(of: error))
         }
     }
 
@@ -72,7 +72,7 @@ extension DrawingRecipe {
         do {
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         } catch {
-            throw .unwritable(file: folder, reason: error.localizedDescription)
+            throw .unwritable(file: folder, reason: reason(of: error))
         }
     }
 }

@@ -38,7 +38,7 @@ extension DrawingRecipe {
         do {
             data = try Data(contentsOf: file)
         } catch {
-            throw .unreadable(file: file, reason: error.localizedDescription)
+            throw .unreadable(file: file, reason: reason(of: error))
         }
         try self.init(data, file: file)
     }
@@ -58,7 +58,7 @@ extension DrawingRecipe {
         } catch let error as DecodingError {
             throw DrawingError(error, content: content, file: file)
         } catch {
-            throw .unreadable(file: file, reason: error.localizedDescription)
+            throw .unreadable(file: file, reason: reason(of: error))
         }
         if let problem {
             throw .invalidField(file: file, field: problem.field, found: problem.found, expected: problem.expected)

@@ -27,7 +27,7 @@ extension Network {
     public static func lenet(
         labels: Int = 10, inputSize: Int = 28, width: Double = 1
     ) throws(NetworkError) -> Network {
-        try checkSizes("lenet", labels: labels, width: width)
+        try checkSizes("lenet", labels: labels, width: width, inputSize, atLeast: 16)
         var net = NetworkBuilder(name: "lenet", input: Shape(height: inputSize, width: inputSize, channels: 1))
         net.add(Convolution(outputChannels: scaled(20, width), kernelSize: 5), named: "conv1")
         net.add(MaxPool(kernelSize: 2))
@@ -48,7 +48,7 @@ extension Network {
     public static func logonet(
         labels: Int = 2, inputSize: Int = 96, width: Double = 1
     ) throws(NetworkError) -> Network {
-        try checkSizes("logonet", labels: labels, width: width)
+        try checkSizes("logonet", labels: labels, width: width, inputSize, atLeast: 16)
         var net = NetworkBuilder(name: "logonet", input: Shape(height: inputSize, width: inputSize, channels: 3))
         for (block, channels) in [32, 64, 128, 256].enumerated() {
             net.addConvolution(
@@ -64,7 +64,7 @@ extension Network {
     public static func mobileNetV1(
         labels: Int = 1000, inputSize: Int = 224, width: Double = 1
     ) throws(NetworkError) -> Network {
-        try checkSizes("mobilenet-v1", labels: labels, width: width)
+        try checkSizes("mobilenet-v1", labels: labels, width: width, inputSize, atLeast: 1)
         var net = NetworkBuilder(name: "mobilenet-v1", input: Shape(height: inputSize, width: inputSize, channels: 3))
         var channels = scaled(32, width)
         net.addConvolution("0", outputChannels: channels, kernelSize: 3, stride: 2, activation: ReLU6())
@@ -88,7 +88,7 @@ extension Network {
     public static func resNet50(
         labels: Int = 1000, inputSize: Int = 224, width: Double = 1
     ) throws(NetworkError) -> Network {
-        try checkSizes("resnet-50", labels: labels, width: width)
+        try checkSizes("resnet-50", labels: labels, width: width, inputSize, atLeast: 1)
         var net = NetworkBuilder(name: "resnet-50", input: Shape(height: inputSize, width: inputSize, channels: 3))
         net.addConvolution("1", outputChannels: scaled(64, width), kernelSize: 7, stride: 2, activation: ReLU())
         var shortcut = net.add(MaxPool(kernelSize: 3, stride: 2, padding: .all(1)), named: "pool1")
@@ -116,7 +116,10 @@ extension Network {
         max(1, Int((Double(channels) * width).rounded()))
     }
 
-    private static func checkSizes(_ network: String, labels: Int, width: Double) throws(NetworkError) {
+    private static func checkSizes(
+        _ network: String, labels: Int, width: Double, _ inputSize: Int, atLeast least: Int
+    ) throws(NetworkError) {
+        try check(network, "inputSize", inputSize, inputSize >= least, "at least \(least)")
         try check(network, "labels", labels, labels >= 1, "at least 1")
         try check(network, "width", width, width > 0 && width <= 16, "more than 0 and at most 16")
     }
