@@ -51,7 +51,8 @@ public enum NetworkError: Error, Equatable, CustomStringConvertible {
         case .notAClassifier(let network, let output):
             "the network \"\(network)\" ends in \(output); a classifier ends in a vector, one number per label"
         case .outOfMemory(let bytes):
-            "\(bytes) bytes of memory are needed at once and not to be had here; use a smaller batch, input or network"
+            "\((Double(bytes) / 1e8).rounded() / 10) GB of memory are needed at once and not to be had here; "
+                + "use a smaller batch, input or network"
         }
     }
 }

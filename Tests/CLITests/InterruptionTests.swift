@@ -75,7 +75,7 @@ import Testing
             #expect(try imprint("inspect", "large.imprint", folder: folder).status == 0)
             let run = try shell("ulimit -v 900000\n$imprint classify large.imprint x.png", folder: folder)
             #expect(run.status == 1)
-            #expect(run.errors.contains("bytes of memory are needed at once"), "\(run.errors)")
+            #expect(run.errors.contains("GB of memory are needed at once"), "\(run.errors)")
         }
     }
 }

@@ -49,7 +49,7 @@ struct LayerPasses {
         // What takes three channels takes images, which need no gradient.
         let inputGradient = input.channels != 3
         let plan = try Plan(
-            network, parameters: Parameters(network, seed: 1),
+            network, parameters: try Parameters(network, seed: 1),
             options: Plan.Options(
                 batchSize: batchSize, mode: .training, workers: Workers(threads), inputGradient: inputGradient))
         plan.input.fill(named: "images")

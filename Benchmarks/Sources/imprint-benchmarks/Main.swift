@@ -21,11 +21,12 @@ struct Main {
         let layers = LayerPasses.all.filter { chosen($0.name) }
         guard !layers.isEmpty else { return }
         show(LayerPasses.heading)
+        let yardstick = try LayerPasses.sgemm.measure(threads: 1, yardstick: nil)
+        show(yardstick.lines[0])
         for threads in [1, 2] {
-            let yardstick = try LayerPasses.sgemm.measure(threads: threads, yardstick: nil)
-            show(yardstick.lines[0])
             for layer in layers {
-                for line in try layer.measure(threads: threads, yardstick: yardstick.rate).lines { show(line) }
+                let ceiling = Double(threads) * yardstick.rate
+                for line in try layer.measure(threads: threads, yardstick: ceiling).lines { show(line) }
             }
         }
     }

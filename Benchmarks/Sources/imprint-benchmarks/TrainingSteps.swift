@@ -23,11 +23,11 @@ struct TrainingStep {
 
     func measure(threads: Int) throws -> String {
         let network = try Network.named(network, labels: labels, inputSize: inputSize).logits()
-        let parameters = Parameters(network, seed: 1)
+        let parameters = try Parameters(network, seed: 1)
         let plan = try Plan(
             network, parameters: parameters,
             options: Plan.Options(batchSize: batchSize, mode: .training, workers: Workers(threads)))
-        let optimizer = SGD(SGD.Options(learningRate: 0.001), for: parameters.layout)
+        let optimizer = try SGD(SGD.Options(learningRate: 0.001), for: parameters.layout)
         let loss = SoftmaxCrossEntropy()
         let labels = (0..<batchSize).map { $0 % self.labels }
         plan.input.fill(named: "images")
