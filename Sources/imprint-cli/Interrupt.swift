@@ -1,13 +1,6 @@
 internal import Dispatch
+internal import Foundation
 internal import Synchronization
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
 
 /// Notes that the user pressed Ctrl-C, or that the system asks the process to end, so that the job can end in order; asked a
 /// second time, the process ends at once.

@@ -1,14 +1,6 @@
 internal import Foundation
 internal import ImprintFormats
 
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
-
 /// Standard output for results, standard error for people.
 enum Terminal {
     /// Whether a person watches standard error.

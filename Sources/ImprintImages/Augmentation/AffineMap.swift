@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import Foundation
 
 /// Where in the source each pixel of a warped image comes from: source = A · (pixel − centre) + shift + centre.
 struct AffineMap: Equatable {

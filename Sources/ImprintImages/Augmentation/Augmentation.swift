@@ -1,12 +1,5 @@
+internal import Foundation
 public import ImprintCore
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
 
 /// How training images are varied, so that a classifier learns what does not matter.
 ///

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import Foundation
 
 extension Image {
     /// The image blurred by a Gaussian of the given standard deviation in pixels, cut off at three deviations; borders
