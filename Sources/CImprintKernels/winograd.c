@@ -1,6 +1,6 @@
 // Winograd's F(4x4,3x3) after Lavin & Gray, "Fast algorithms for convolutional neural networks" (2016), with the
-// points 0, 1, -1, 2, -2 and infinity. Each transform in two dimensions is one in one dimension, over the rows and then
-// over the columns, of 16 channels at a time.
+// points 0, 1, -1, 2, -2 and infinity. Every transform in two dimensions is one in one dimension over the columns and
+// then over the rows, of 16 channels at a time.
 
 #include "imprint_kernels.h"
 
@@ -8,36 +8,18 @@
 
 #include "clones.h"
 
-// The compiler takes x86-64-v4 for processors that slow down with 512 bits and halves such vectors unless told not to.
+// x86-64-v4 counts as slow with 512 bits, so the compiler halves such vectors unless told not to.
 #define WIDE_CLONES CLONES __attribute__((min_vector_width(512)))
-// What a clone calls must become a part of it, or it would be compiled for the default processor alone. Vectors are
-// handed over by address because the convention for values depends on the processor.
+// What a clone calls must become a part of it, or it would be compiled for the default processor alone. Vectors go by
+// address because how they go by value depends on the processor.
 #define PART_OF_CLONE static inline __attribute__((always_inline))
+#define UNROLLED _Pragma("clang loop unroll(full)")
+// Makes the compiler forget what it knows of x. It would otherwise compute all that a loop needs of x, such as 36
+// addresses or tests of bits, before the loop, and keep it on the stack for want of registers.
+#define FORGET(x) __asm__("" : "+r"(x))
 
 enum { LANES = 16 };
 typedef float vec __attribute__((vector_size(64), aligned(4)));
-
-PART_OF_CLONE void load(const float *p, size_t lanes, vec *x) {
-    if (lanes == LANES) {
-        *x = *(const vec *)p;
-    } else {
-        *x = (vec){0};
-        memcpy(x, p, lanes * sizeof(float));
-    }
-}
-
-PART_OF_CLONE void store(const vec *x, size_t lanes, float *p) {
-    if (lanes == LANES) *(vec *)p = *x;
-    else memcpy(p, x, lanes * sizeof(float));
-}
-
-// Walks over `channels` in blocks of 16 from `c` on; the last block begins early enough to be a whole one, so some
-// channels are computed twice. Fewer than 16 channels are one block of fewer lanes.
-#define FOR_EACH_BLOCK(c, channels)                       \
-    for (size_t next = 0; next < (channels); next += LANES) { \
-        size_t c = next + LANES <= (channels) ? next : (channels) < LANES ? 0 : (channels)-LANES;
-
-#define END_FOR_EACH_BLOCK }
 
 // In one dimension -------------------------------------------------------------------------------------------------
 
@@ -45,12 +27,12 @@ PART_OF_CLONE void store(const vec *x, size_t lanes, float *p) {
 PART_OF_CLONE void input_transform(const vec d[6], vec v[6]) {
     vec even = d[4] - 4 * d[2], odd = d[3] - 4 * d[1];
     vec even2 = d[4] - d[2], odd2 = d[3] - d[1];
-    v[0] = 4 * d[0] + (d[4] - 5 * d[2]);
+    v[0] = even - (d[2] - 4 * d[0]);
     v[1] = even + odd;
     v[2] = even - odd;
     v[3] = even2 + 2 * odd2;
     v[4] = even2 - 2 * odd2;
-    v[5] = 4 * d[1] + (d[5] - 5 * d[3]);
+    v[5] = (d[5] - d[3]) - 4 * odd2;
 }
 
 // y = A^T m.
@@ -94,259 +76,262 @@ PART_OF_CLONE void weights_gradient_transform(const vec u[6], vec g[3]) {
     g[2] = (1.0f / 6) * (sum2 - sum) + u[5];
 }
 
+// In two dimensions ------------------------------------------------------------------------------------------------
+
+// A square of vectors in memory, such as a tile of an image, the taps of a kernel or one place in the 36 matrices: the
+// floats from row to row and from column to column, and a bit for each vector, row by row, that says whether it exists.
+typedef struct {
+    float *first;
+    ptrdiff_t row, column;
+    uint64_t exists;
+} square;
+
+#define ALL(size) ((1ull << (size) * (size)) - 1)
+
+static inline square in_matrices(const float *place, size_t stride) {
+    return (square){(float *)place, 6 * (ptrdiff_t)stride, (ptrdiff_t)stride, ALL(6)};
+}
+
+// The taps lie `step` floats apart: backwards in memory, where it is negative, for a kernel turned by 180 degrees.
+static inline square in_kernel(const float *first_tap, ptrdiff_t step) {
+    return (square){(float *)first_tap, 3 * step, step, ALL(3)};
+}
+
+// Rows begin ..< end of what a transform in both directions makes of a square of `size`: a square of `result_size`.
+// Vectors that do not exist are read as 0 and are not written.
+PART_OF_CLONE void transform_rows(void (*transform)(const vec *, vec *), square from, int size, square to,
+                                  int result_size, int begin, int end) {
+    vec x[6], y[6], columns[6][6];
+    UNROLLED for (int j = 0; j < size; j++) {
+        UNROLLED for (int i = 0; i < size; i++) {
+            if (from.exists >> (size * i + j) & 1) x[i] = *(const vec *)(from.first + i * from.row + j * from.column);
+            else x[i] = (vec){0};
+        }
+        transform(x, y);
+        UNROLLED for (int i = begin; i < end; i++) columns[i][j] = y[i];
+    }
+    float *row = to.first + begin * to.row;
+    UNROLLED for (int i = begin; i < end; i++) {
+        transform(columns[i], y);
+        UNROLLED for (int j = 0; j < result_size; j++)
+            if (to.exists >> (result_size * i + j) & 1) *(vec *)(row + j * to.column) = y[j];
+        row += to.row;
+        FORGET(row);
+    }
+}
+
+// A statement twice: for a square that lies wholly inside its image, where the tests fall away, and for any other.
+#define WHOLE_OR_PART(s, size, statement) \
+    if ((s).exists == ALL(size)) {        \
+        (s).exists = ALL(size);           \
+        statement;                        \
+    } else {                              \
+        FORGET((s).exists);               \
+        statement;                        \
+    }
+
+// In halves, because the values of one fit into the registers.
+PART_OF_CLONE void input_halves(square d, square v) {
+    transform_rows(input_transform, d, 6, v, 6, 0, 3);
+    transform_rows(input_transform, d, 6, v, 6, 3, 6);
+}
+
+PART_OF_CLONE void input_square(square d, square v) { WHOLE_OR_PART(d, 6, input_halves(d, v)) }
+
+PART_OF_CLONE void output_square(square m, square y) {
+    WHOLE_OR_PART(y, 4, transform_rows(output_transform, m, 6, y, 4, 0, 4))
+}
+
+PART_OF_CLONE void output_gradient_square(square dy, square dm) {
+    WHOLE_OR_PART(dy, 4, transform_rows(output_gradient_transform, dy, 4, dm, 6, 0, 6))
+}
+
+PART_OF_CLONE void weights_square(square g, square u) { transform_rows(weights_transform, g, 3, u, 6, 0, 6); }
+
+PART_OF_CLONE void weights_gradient_square(square du, square dg) {
+    transform_rows(weights_gradient_transform, du, 6, dg, 3, 0, 3);
+}
+
+static void copy_lanes(square from, square to, int size, size_t lanes) {
+    for (int i = 0; i < size; i++)
+        for (int j = 0; j < size; j++)
+            if (from.exists & to.exists & 1ull << (size * i + j))
+                memcpy(to.first + i * to.row + j * to.column, from.first + i * from.row + j * from.column,
+                       lanes * sizeof(float));
+}
+
+// Fewer channels than lanes, by way of buffers.
+PART_OF_CLONE void transform_few(void (*transform)(square, square), square from, int size, square to, int result_size,
+                                 size_t channels) {
+    float in[36][LANES] = {0}, out[36][LANES];
+    square x = {in[0], size * LANES, LANES, ALL(size)}, y = {out[0], result_size * LANES, LANES, ALL(result_size)};
+    copy_lanes(from, x, size, channels);
+    transform(x, y);
+    copy_lanes(y, to, result_size, channels);
+}
+
+// Where the block of 16 begins that `next` lies in: the last one begins early enough to be whole. One block holds a
+// count that is less than 16.
+static inline size_t block_start(size_t next, size_t count) {
+    return next + LANES <= count || count < LANES ? next : count - LANES;
+}
+
+// All channels in blocks of 16, of which the last may write some channels again.
+PART_OF_CLONE void transform_channels(void (*transform)(square, square), square from, int size, square to,
+                                      int result_size, size_t channels) {
+    if (channels < LANES) {
+        transform_few(transform, from, size, to, result_size, channels);
+        return;
+    }
+    for (size_t next = 0; next < channels; next += LANES) {
+        size_t c = block_start(next, channels);
+        square x = from, y = to;
+        x.first += c;
+        y.first += c;
+        transform(x, y);
+    }
+}
+
 // Images -----------------------------------------------------------------------------------------------------------
 
-// The window of one tile: its six rows, each with the distance from pixel to pixel, and its columns from `column` on.
+// The squares that an image is read or written in, 4 pixels apart.
 typedef struct {
-    const float *rows[6];
-    size_t steps[6];
-    int32_t column, width;
-} window;
+    int32_t height, width, channels;
+    int32_t top, left;  // of the first square
+    int size;
+} squares;
 
-// What lies above and below the image: a row of one pixel that is stepped over by 0.
-static const float nothing[LANES];
-
-// Three of the six rows of B^T d B: halves, because their values fit into the registers.
-PART_OF_CLONE void input_half(const window *w, size_t c, size_t lanes, int half, float *v, size_t stride) {
-    vec d[6], r[6], t[3][6];
-#pragma clang loop unroll(full)
-    for (int32_t j = 0; j < 6; j++) {
-        int32_t ix = w->column + j;
-        if (ix >= 0 && ix < w->width) {
-#pragma clang loop unroll(full)
-            for (int i = 0; i < 6; i++)
-                load(w->rows[i] + (w->steps[i] ? ix * w->steps[i] + c : 0), lanes, &d[i]);
-            input_transform(d, r);
-            for (int i = 0; i < 3; i++) t[i][j] = r[3 * half + i];
-        } else {
-            for (int i = 0; i < 3; i++) t[i][j] = (vec){0};
-        }
-    }
-#pragma clang loop unroll(full)
-    for (int i = 0; i < 3; i++) {
-        input_transform(t[i], r);
-#pragma clang loop unroll(full)
-        for (int j = 0; j < 6; j++) store(&r[j], lanes, v + (6 * (3 * half + i) + j) * stride + c);
-    }
+static inline squares windows(const imprint_tiles *t) {
+    return (squares){t->height, t->width, t->channels, -t->padding_top, -t->padding_left, 6};
 }
 
-PART_OF_CLONE void input_block(const window *w, size_t c, size_t lanes, float *v, size_t stride) {
-    input_half(w, c, lanes, 0, v, stride);
-    input_half(w, c, lanes, 1, v, stride);
+static inline squares output_tiles(const imprint_tiles *t) {
+    return (squares){t->output_height, t->output_width, t->output_channels, 0, 0, 4};
 }
+
+// The bits of those of the pixels first ..< first + size that lie inside an axis of `limit` pixels.
+static inline uint64_t inside(int32_t first, int32_t limit, int size) {
+    int32_t begin = first < 0 ? -first : 0, end = limit - first < size ? limit - first : size;
+    return begin < end ? (1ull << end) - (1ull << begin) : 0;
+}
+
+// The bits of a square's rows, of which those of a column are given.
+static inline uint64_t whole_rows(uint64_t column, int size) {
+    uint64_t bits = 0;
+    for (int i = 0; i < size; i++)
+        if (column >> i & 1) bits |= ((1ull << size) - 1) << size * i;
+    return bits;
+}
+
+static inline uint64_t whole_columns(uint64_t row, int size) { return row * (ALL(size) / ((1ull << size) - 1)); }
+
+// Walks over rows of tiles; in the body: the square of the image, and the tile's place in the matrices, whose rows hold
+// `panel` channels.
+#define FOR_EACH_SQUARE(s, x, matrices, panel)                                                                     \
+    ptrdiff_t pixel_size = (s).channels, row_size = (s).width * pixel_size;                                        \
+    for (size_t r = first_row; r < first_row + rows; r++) {                                                        \
+        const float *image = (x) + r / tiles->tile_rows * (s).height * row_size;                                   \
+        int32_t iy = (s).top + (int32_t)(r % tiles->tile_rows) * 4;                                                \
+        uint64_t rows_inside = whole_rows(inside(iy, (s).height, (s).size), (s).size);                             \
+        for (int32_t column = 0; column < tiles->tile_columns; column++, (matrices) += (panel)) {                  \
+            int32_t ix = (s).left + column * 4;                                                                    \
+            square pixels = {(float *)image + iy * row_size + ix * pixel_size, row_size, pixel_size,               \
+                             rows_inside & whole_columns(inside(ix, (s).width, (s).size), (s).size)};
+
+#define END_FOR_EACH_SQUARE \
+    }                       \
+    }
 
 WIDE_CLONES void imprint_winograd_input(const imprint_tiles *tiles, const float *x, size_t first_row, size_t rows,
                                         float *v, size_t stride) {
-    size_t channels = tiles->channels, row_size = tiles->width * channels;
-    for (size_t r = first_row; r < first_row + rows; r++) {
-        const float *image = x + r / tiles->tile_rows * tiles->height * row_size;
-        int32_t first = (int32_t)(r % tiles->tile_rows) * 4 - tiles->padding_top;
-        window w = {.width = tiles->width};
-        for (int32_t i = 0; i < 6; i++) {
-            int inside = first + i >= 0 && first + i < tiles->height;
-            w.rows[i] = inside ? image + (first + i) * row_size : nothing;
-            w.steps[i] = inside ? channels : 0;
-        }
-        for (int32_t column = 0; column < tiles->tile_columns; column++, v += channels) {
-            w.column = column * 4 - tiles->padding_left;
-            FOR_EACH_BLOCK(c, channels)
-            if (channels < LANES) input_block(&w, c, channels, v, stride);
-            else input_block(&w, c, LANES, v, stride);
-            END_FOR_EACH_BLOCK
-        }
-    }
-}
-
-// The part of a tile of the output that lies inside the image, as a pointer to its first pixel.
-#define FOR_EACH_OUTPUT_TILE(tiles, y)                                                                             \
-    size_t output_channels = (tiles)->output_channels, row_size = (tiles)->output_width * output_channels;         \
-    for (size_t r = first_row; r < first_row + rows; r++) {                                                        \
-        int32_t oy = (int32_t)(r % (tiles)->tile_rows) * 4;                                                        \
-        int32_t height = (tiles)->output_height - oy < 4 ? (tiles)->output_height - oy : 4;                        \
-        for (int32_t ox = 0; ox < (tiles)->tile_columns * 4; ox += 4) {                                            \
-            int32_t width = (tiles)->output_width - ox < 4 ? (tiles)->output_width - ox : 4;                       \
-            size_t pixel = (r / (tiles)->tile_rows * (tiles)->output_height + oy) * (tiles)->output_width + ox;    \
-            size_t origin = pixel * output_channels;
-
-#define END_FOR_EACH_OUTPUT_TILE \
-    }                            \
-    }
-
-PART_OF_CLONE void output_block(const float *m, size_t stride, size_t lanes, int32_t height, int32_t width, float *y,
-                                size_t row_size, size_t channels) {
-    vec d[6], r[4], t[4][6];
-#pragma clang loop unroll(full)
-    for (int i = 0; i < 6; i++) {
-#pragma clang loop unroll(full)
-        for (int j = 0; j < 6; j++) load(m + (6 * i + j) * stride, lanes, &d[j]);
-        output_transform(d, r);
-        for (int j = 0; j < 4; j++) t[j][i] = r[j];
-    }
-#pragma clang loop unroll(full)
-    for (int j = 0; j < 4; j++) {
-        output_transform(t[j], r);
-#pragma clang loop unroll(full)
-        for (int i = 0; i < 4; i++)
-            if (i < height && j < width) store(&r[i], lanes, y + i * row_size + j * channels);
-    }
+    squares s = windows(tiles);
+    FOR_EACH_SQUARE(s, x, v, s.channels)
+    transform_channels(input_square, pixels, 6, in_matrices(v, stride), 6, s.channels);
+    END_FOR_EACH_SQUARE
 }
 
 WIDE_CLONES void imprint_winograd_output(const imprint_tiles *tiles, const float *m, size_t stride,
                                          size_t first_channel, size_t panel, size_t first_row, size_t rows,
                                          float *y) {
-    FOR_EACH_OUTPUT_TILE(tiles, y)
-    FOR_EACH_BLOCK(c, panel)
-    float *tile = y + origin + first_channel + c;
-    if (panel < LANES) output_block(m + c, stride, panel, height, width, tile, row_size, output_channels);
-    else if (height < 4 || width < 4) output_block(m + c, stride, LANES, height, width, tile, row_size, output_channels);
-    else output_block(m + c, stride, LANES, 4, 4, tile, row_size, output_channels);
-    END_FOR_EACH_BLOCK
-    m += panel;
-    END_FOR_EACH_OUTPUT_TILE
-}
-
-PART_OF_CLONE void output_gradient_block(const float *dy, size_t row_size, size_t channels, int32_t height,
-                                         int32_t width, size_t lanes, float *dm, size_t stride) {
-    vec d[4], r[6], t[6][4];
-#pragma clang loop unroll(full)
-    for (int j = 0; j < 4; j++) {
-#pragma clang loop unroll(full)
-        for (int i = 0; i < 4; i++) {
-            if (i < height && j < width) load(dy + i * row_size + j * channels, lanes, &d[i]);
-            else d[i] = (vec){0};
-        }
-        output_gradient_transform(d, r);
-        for (int i = 0; i < 6; i++) t[i][j] = r[i];
-    }
-#pragma clang loop unroll(full)
-    for (int i = 0; i < 6; i++) {
-        output_gradient_transform(t[i], r);
-#pragma clang loop unroll(full)
-        for (int j = 0; j < 6; j++) store(&r[j], lanes, dm + (6 * i + j) * stride);
-    }
+    squares s = output_tiles(tiles);
+    FOR_EACH_SQUARE(s, y + first_channel, m, panel)
+    transform_channels(output_square, in_matrices(m, stride), 6, pixels, 4, panel);
+    END_FOR_EACH_SQUARE
 }
 
 WIDE_CLONES void imprint_winograd_output_gradient(const imprint_tiles *tiles, const float *dy, size_t first_row,
                                                   size_t rows, float *dm, size_t stride) {
-    FOR_EACH_OUTPUT_TILE(tiles, dy)
-    FOR_EACH_BLOCK(c, output_channels)
-    const float *tile = dy + origin + c;
-    if (output_channels < LANES)
-        output_gradient_block(tile, row_size, output_channels, height, width, output_channels, dm + c, stride);
-    else if (height < 4 || width < 4)
-        output_gradient_block(tile, row_size, output_channels, height, width, LANES, dm + c, stride);
-    else output_gradient_block(tile, row_size, output_channels, 4, 4, LANES, dm + c, stride);
-    END_FOR_EACH_BLOCK
-    dm += output_channels;
-    END_FOR_EACH_OUTPUT_TILE
+    squares s = output_tiles(tiles);
+    FOR_EACH_SQUARE(s, dy, dm, s.channels)
+    transform_channels(output_gradient_square, pixels, 4, in_matrices(dm, stride), 6, s.channels);
+    END_FOR_EACH_SQUARE
 }
 
 // Weights ----------------------------------------------------------------------------------------------------------
 
-// u = G g G^T of a kernel whose taps are `step` apart, which is negative for a kernel turned by 180 degrees.
-PART_OF_CLONE void weights_block(const float *g, ptrdiff_t step, size_t lanes, float *u, size_t stride) {
-    vec d[3], r[6], t[6][3];
-#pragma clang loop unroll(full)
-    for (int q = 0; q < 3; q++) {
-#pragma clang loop unroll(full)
-        for (int p = 0; p < 3; p++) load(g + (3 * p + q) * step, lanes, &d[p]);
-        weights_transform(d, r);
-        for (int i = 0; i < 6; i++) t[i][q] = r[i];
-    }
-#pragma clang loop unroll(full)
-    for (int i = 0; i < 6; i++) {
-        weights_transform(t[i], r);
-#pragma clang loop unroll(full)
-        for (int j = 0; j < 6; j++) store(&r[j], lanes, u + (6 * i + j) * stride);
-    }
-}
-
 WIDE_CLONES void imprint_winograd_weights(const float *w, size_t inputs, size_t outputs, size_t first_output,
                                           size_t panel, float *u, size_t stride) {
-    ptrdiff_t step = (ptrdiff_t)(inputs * outputs);
     for (size_t i = 0; i < inputs; i++) {
-        const float *row = w + i * outputs + first_output;
-        FOR_EACH_BLOCK(o, panel)
-        if (panel < LANES) weights_block(row + o, step, panel, u + i * panel + o, stride);
-        else weights_block(row + o, step, LANES, u + i * panel + o, stride);
-        END_FOR_EACH_BLOCK
-    }
-}
-
-// Transposes a block of 16 x 16: four rounds, each of which deals the lanes of rows r and r + 8 out in turn.
-PART_OF_CLONE void transpose(vec block[LANES]) {
-#pragma clang loop unroll(full)
-    for (int round = 0; round < 4; round++) {
-        vec dealt[LANES];
-#pragma clang loop unroll(full)
-        for (int r = 0; r < LANES / 2; r++) {
-            vec a = block[r], b = block[r + LANES / 2];
-            dealt[2 * r] = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-            dealt[2 * r + 1] =
-                __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-        }
-#pragma clang loop unroll(full)
-        for (int r = 0; r < LANES; r++) block[r] = dealt[r];
-    }
-}
-
-PART_OF_CLONE void turned_weights_block(const float *w, size_t inputs, size_t outputs, size_t rows, size_t lanes,
-                                        float *u, size_t panel, size_t stride) {
-    float taps[9][LANES][LANES];
-    for (int tap = 0; tap < 9; tap++) {
-        vec block[LANES];
-#pragma clang loop unroll(full)
-        for (size_t i = 0; i < LANES; i++) {
-            if (i < rows) load(w + (tap * inputs + i) * outputs, lanes, &block[i]);
-            else block[i] = (vec){0};
-        }
-        transpose(block);
-#pragma clang loop unroll(full)
-        for (int o = 0; o < LANES; o++) store(&block[o], LANES, taps[tap][o]);
-    }
-    for (size_t o = 0; o < lanes; o++)
-        weights_block(taps[8][o], -LANES * LANES, rows, u + o * panel, stride);
-}
-
-WIDE_CLONES void imprint_winograd_turned_weights(const float *w, size_t inputs, size_t outputs, size_t first_input,
-                                                 size_t panel, float *u, size_t stride) {
-    for (size_t o0 = 0; o0 < outputs; o0 += LANES) {
-        size_t o = o0 + LANES <= outputs ? o0 : outputs < LANES ? 0 : outputs - LANES;
-        FOR_EACH_BLOCK(i, panel)
-        const float *block = w + (first_input + i) * outputs + o;
-        float *out = u + o * panel + i;
-        if (panel < LANES || outputs < LANES)
-            turned_weights_block(block, inputs, outputs, panel < LANES ? panel : LANES,
-                                 outputs < LANES ? outputs : LANES, out, panel, stride);
-        else turned_weights_block(block, inputs, outputs, LANES, LANES, out, panel, stride);
-        END_FOR_EACH_BLOCK
-    }
-}
-
-PART_OF_CLONE void weights_gradient_block(const float *du, size_t stride, size_t lanes, float *dw, size_t step) {
-    vec d[6], r[3], t[3][6];
-#pragma clang loop unroll(full)
-    for (int i = 0; i < 6; i++) {
-#pragma clang loop unroll(full)
-        for (int j = 0; j < 6; j++) load(du + (6 * i + j) * stride, lanes, &d[j]);
-        weights_gradient_transform(d, r);
-        for (int q = 0; q < 3; q++) t[q][i] = r[q];
-    }
-#pragma clang loop unroll(full)
-    for (int q = 0; q < 3; q++) {
-        weights_gradient_transform(t[q], r);
-#pragma clang loop unroll(full)
-        for (int p = 0; p < 3; p++) store(&r[p], lanes, dw + (3 * p + q) * step);
+        square g = in_kernel(w + i * outputs + first_output, (ptrdiff_t)(inputs * outputs));
+        transform_channels(weights_square, g, 3, in_matrices(u + i * panel, stride), 6, panel);
     }
 }
 
 WIDE_CLONES void imprint_winograd_weights_gradient(const float *du, size_t stride, size_t inputs, size_t outputs,
                                                    size_t first_output, size_t panel, float *dw) {
     for (size_t i = 0; i < inputs; i++) {
-        float *row = dw + i * outputs + first_output;
-        FOR_EACH_BLOCK(o, panel)
-        if (panel < LANES) weights_gradient_block(du + i * panel + o, stride, panel, row + o, inputs * outputs);
-        else weights_gradient_block(du + i * panel + o, stride, LANES, row + o, inputs * outputs);
-        END_FOR_EACH_BLOCK
+        square dg = in_kernel(dw + i * outputs + first_output, (ptrdiff_t)(inputs * outputs));
+        transform_channels(weights_gradient_square, in_matrices(du + i * panel, stride), 6, dg, 3, panel);
     }
+}
+
+// Transposes a block of 16 x 16: four rounds, each of which deals out the lanes of rows r and r + 8 in turn.
+PART_OF_CLONE void transpose(vec block[LANES]) {
+    UNROLLED for (int round = 0; round < 4; round++) {
+        vec dealt[LANES];
+        UNROLLED for (int r = 0; r < LANES / 2; r++) {
+            vec a = block[r], b = block[r + LANES / 2];
+            dealt[2 * r] = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+            dealt[2 * r + 1] =
+                __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+        }
+        UNROLLED for (int r = 0; r < LANES; r++) block[r] = dealt[r];
+    }
+}
+
+// taps[k][o][i] = w[k][i][o] for a block of 16 inputs and outputs, where an input is a row and both lie so far apart.
+PART_OF_CLONE void transpose_taps(const float *w, size_t row, size_t tap, float taps[9][LANES][LANES]) {
+    for (int k = 0; k < 9; k++, w += tap) {
+        vec block[LANES];
+        UNROLLED for (int i = 0; i < LANES; i++) block[i] = *(const vec *)(w + i * row);
+        transpose(block);
+        UNROLLED for (int o = 0; o < LANES; o++) *(vec *)taps[k][o] = block[o];
+    }
+}
+
+// The same for a block of fewer.
+static void transpose_few_taps(const float *w, size_t row, size_t tap, size_t inputs, size_t outputs,
+                               float taps[9][LANES][LANES]) {
+    for (int k = 0; k < 9; k++, w += tap)
+        for (size_t o = 0; o < outputs; o++)
+            for (size_t i = 0; i < inputs; i++) taps[k][o][i] = w[i * row + o];
+}
+
+WIDE_CLONES void imprint_winograd_turned_weights(const float *w, size_t inputs, size_t outputs, size_t first_input,
+                                                 size_t panel, float *u, size_t stride) {
+    float taps[9][LANES][LANES];
+    size_t rows = panel < LANES ? panel : LANES, columns = outputs < LANES ? outputs : LANES;
+    for (size_t next_o = 0; next_o < outputs; next_o += LANES)
+        for (size_t next_i = 0; next_i < panel; next_i += LANES) {
+            size_t o = block_start(next_o, outputs), i = block_start(next_i, panel);
+            const float *block = w + (first_input + i) * outputs + o;
+            if (rows == LANES && columns == LANES) transpose_taps(block, outputs, inputs * outputs, taps);
+            else transpose_few_taps(block, outputs, inputs * outputs, rows, columns, taps);
+            for (size_t k = 0; k < columns; k++) {
+                square g = in_kernel(taps[8][k], -LANES * LANES);
+                square place = in_matrices(u + (o + k) * panel + i, stride);
+                if (rows == LANES) weights_square(g, place);
+                else transform_few(weights_square, g, 3, place, 6, rows);
+            }
+        }
 }

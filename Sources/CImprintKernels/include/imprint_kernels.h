@@ -91,18 +91,18 @@ void imprint_average_pool_backward(const imprint_window *window, const float *dy
 
 // Winograd ---------------------------------------------------------------------------------------------------------
 
-// The tiles of a 3x3 convolution with stride 1: each 4x4 tile of the output reads a 6x6 window of the input. Zeros lie
-// all round the image that is read: padding_top rows and padding_left columns before it, as many as are asked for after.
+// The tiles of a 3x3 convolution with stride 1: each 4x4 tile of the output reads a 6x6 window of the input, which may
+// reach beyond the image on all sides, where it reads zeros.
 typedef struct {
-    int32_t height, width, channels;                          // of the image that the 6x6 windows read
-    int32_t output_height, output_width, output_channels;     // of the image that the 4x4 tiles make up
-    int32_t padding_top, padding_left;                        // the window of tile (0,0) begins at (-top, -left)
-    int32_t tile_rows, tile_columns;                          // ceil(output_height / 4), ceil(output_width / 4)
+    int32_t height, width, channels;                        // of the image that the windows read
+    int32_t output_height, output_width, output_channels;   // of the image that the tiles make up
+    int32_t padding_top, padding_left;                      // the window of tile (0, 0) begins at (-top, -left)
+    int32_t tile_rows, tile_columns;                        // ceil(output_height / 4), ceil(output_width / 4)
 } imprint_tiles;
 
-// F(4x4,3x3) turns the convolution into 36 products of matrices M_k = V_k U_k, of a row for each tile. Matrix k begins
-// at k * stride. Rows of tiles are counted through all images of the batch: row r lies in image r / tile_rows. Tile t
-// is (r - first_row) * tile_columns + column. A panel is a run of channels that the matrices hold alone.
+// F(4x4,3x3) makes a convolution 36 products of matrices, M_k = V_k U_k, with a row for each tile. Matrix k begins at
+// k * stride. Rows of tiles are counted through all images of the batch: row r lies in image r / tile_rows, and its
+// tile t is (r - first_row) * tile_columns + column. A panel is a run of channels that has matrices of its own.
 
 // V = B^T d B: v[k*stride + t*channels + c] for the tiles of `rows` rows of tiles from first_row on.
 void imprint_winograd_input(const imprint_tiles *tiles, const float *x, size_t first_row, size_t rows, float *v,
