@@ -56,8 +56,8 @@ let package = Package(
             name: "ImprintImagesTests", dependencies: ["ImprintImages", "TestSupport"], exclude: ["Fixtures"],
             swiftSettings: settings),
         .testTarget(
-            name: "ImprintNetworkTests", dependencies: ["ImprintNetwork", "TestSupport"], exclude: ["Fixtures"],
-            swiftSettings: settings),
+            name: "ImprintNetworkTests", dependencies: ["ImprintNetwork", "CImprintKernels", "TestSupport"],
+            exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(
             name: "ImprintFormatsTests", dependencies: ["ImprintFormats", "TestSupport"], exclude: ["Fixtures"],
             swiftSettings: settings),

@@ -8,6 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// Processor --------------------------------------------------------------------------------------------------------
+
+// Whether the loops below run in their AVX-512 form (F, VL, BW, DQ and CD, as servers have had since 2017).
+int imprint_kernels_use_avx512(void);
+
 // Elementwise ------------------------------------------------------------------------------------------------------
 
 // y = min(max(x, 0), ceiling), NaN where x is NaN; a ceiling of infinity gives ReLU, 6 gives ReLU6. y may be x.
