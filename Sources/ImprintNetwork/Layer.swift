@@ -29,6 +29,8 @@ public protocol Layer: Codable, Hashable, Sendable {
     func memory(_ request: MemoryRequest) -> LayerMemory
 
     /// Computes the output from the inputs for the first `batch` images.
+    ///
+    /// Every thread of the plan calls this at the same time with a context of its own: see `Worker`.
     func forward(_ context: LayerContext, batch: Int)
 
     /// Computes the gradients of the inputs and parameters from the gradient of the output for the first `batch`
@@ -110,7 +112,7 @@ public struct Activation {
     let shape: Shape
 }
 
-/// The buffers that one layer of a plan works on, put together once when the plan is compiled.
+/// The buffers that one layer of a plan works on and the thread that does, put together once when the plan is compiled.
 public struct LayerContext {
     let inputs: [Activation]
     let output: Activation
@@ -121,13 +123,23 @@ public struct LayerContext {
     let saved: UnsafeMutableRawPointer
     let scratch: UnsafeMutableRawPointer
     let algorithm: Algorithm
-    let workers: Workers
+    /// The member of the plan's team that this context belongs to.
+    var worker: Worker
     let training: Bool
     /// The place of the node in its network.
     let place: Int
     /// Frozen layers keep their parameters and statistics.
     let frozen: Bool
     let randomness: Randomness
+
+    /// A context for each member of a team.
+    func forEachMember(of team: Team) -> [LayerContext] {
+        (0..<team.count).map { index in
+            var context = self
+            context.worker = Worker(team: team, index: index)
+            return context
+        }
+    }
 
     /// The first input's activation.
     var input: Activation { inputs[0] }

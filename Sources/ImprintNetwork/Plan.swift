@@ -48,7 +48,9 @@ public final class Plan {
     struct Step {
         let name: String
         let layer: any Layer
-        let context: LayerContext
+        /// One for each thread.
+        let contexts: [LayerContext]
+        var context: LayerContext { contexts[0] }
         /// Whether any gradient is asked of this layer.
         let runsBackward: Bool
         /// Gradients to add to those that other readers of the same activation have written.
@@ -66,7 +68,11 @@ public final class Plan {
     let steps: [Step]
     let gradients: AlignedMemory
     let arena: AlignedMemory
+    let team: Team
     private let images: Activation
+    /// What the team is asked to do next.
+    private var pass = Pass.forward
+    private var count = 0
     private let randomness: Randomness
 
     /// Compiles `network` to run with `parameters`.
@@ -81,6 +87,7 @@ public final class Plan {
         let gradients = try AlignedMemory(
             byteCount: training ? parameters.layout.trainableCount * MemoryLayout<Float>.stride : 0)
         let randomness = Randomness(seed: options.seed)
+        let team = Team(count: options.workers.count)
 
         func pointer(_ buffer: Arena.Buffer) -> UnsafeMutableRawPointer { arena.base + (layout.offsets[buffer] ?? 0) }
         func floats(_ buffer: Arena.Buffer) -> UnsafeMutablePointer<Float> {
@@ -111,10 +118,11 @@ public final class Plan {
                         ? gradients.floats() + entry.offset : nil
                 },
                 saved: pointer(plan.saved), scratch: pointer(buffers.scratch),
-                algorithm: node.layer.algorithm(for: shapes), workers: options.workers,
+                algorithm: node.layer.algorithm(for: shapes), worker: Worker(team: team, index: 0),
                 training: training, place: place, frozen: frozen, randomness: randomness)
             return Step(
-                name: node.name, layer: node.layer, context: context, runsBackward: plan.runsBackward,
+                name: node.name, layer: node.layer, contexts: context.forEachMember(of: team),
+                runsBackward: plan.runsBackward,
                 additions: zip(plan.inputGradients, shapes).compactMap { gradient, shape in
                     guard let gradient, let sum = gradient.addedTo else { return nil }
                     return (UnsafePointer(floats(gradient.buffer)), floats(sum), shape.count)
@@ -127,6 +135,7 @@ public final class Plan {
         self.gradients = gradients
         self.arena = arena
         self.randomness = randomness
+        self.team = team
         if training && trained.isEmpty && !options.inputGradient {
             throw .invalidProperty(
                 layer: "plan", property: "frozen", found: "every layer", expected: "at least one layer left to train")
@@ -158,21 +167,20 @@ public final class Plan {
     public func forward(count: Int) {
         checkCount(count)
         randomness.step += 1
-        for step in steps { step.layer.forward(step.context, batch: count) }
+        run(.forward, count)
     }
 
     /// Computes all gradients from `outputGradient` for the `count` images of the last forward pass.
     public func backward(count: Int) {
         precondition(options.mode == .training, "backward needs a plan compiled for training")
         checkCount(count)
-        for step in steps.reversed() where step.runsBackward {
-            step.layer.backward(step.context, batch: count)
-            for addition in step.additions {
-                addRows(
-                    addition.from, to: addition.to, count: count, countPerImage: addition.countPerImage,
-                    workers: options.workers)
-            }
-        }
+        run(.backward, count)
+    }
+
+    private func run(_ pass: Pass, _ count: Int) {
+        self.pass = pass
+        self.count = count
+        team.run(self)
     }
 
     private var last: Activation { steps[steps.count - 1].context.output }
@@ -200,6 +208,28 @@ public final class Plan {
             }
         }
         return ranges
+    }
+}
+
+extension Plan: TeamTask {
+    private enum Pass {
+        case forward, backward
+    }
+
+    func run(_ worker: Worker) {
+        switch pass {
+        case .forward:
+            for step in steps { step.layer.forward(step.contexts[worker.index], batch: count) }
+        case .backward:
+            for step in steps.reversed() where step.runsBackward {
+                step.layer.backward(step.contexts[worker.index], batch: count)
+                for addition in step.additions {
+                    addRows(
+                        addition.from, to: addition.to, count: count, countPerImage: addition.countPerImage,
+                        worker: worker)
+                }
+            }
+        }
     }
 }
 

@@ -62,20 +62,19 @@ public struct BatchNormalization: Layer {
         let rows = batch * context.input.shape.pixels
         let (scale, shift) = (context.parameters[0], context.parameters[1])
         let (mean, inverse) = statistics(context)
-        if usesBatch(context) {
-            measure(context, rows: rows)
-        } else {
+        if usesBatch(context) { measure(context, rows: rows) }
+        let (factor, offset, _) = coefficients(context)
+        context.worker.alone {
             for channel in 0..<channels {
-                mean[channel] = context.parameters[2][channel]
-                inverse[channel] = 1 / (context.parameters[3][channel] + epsilon).squareRoot()
+                if !usesBatch(context) {
+                    mean[channel] = context.parameters[2][channel]
+                    inverse[channel] = 1 / (context.parameters[3][channel] + epsilon).squareRoot()
+                }
+                factor[channel] = scale[channel] * inverse[channel]
+                offset[channel] = shift[channel] - mean[channel] * factor[channel]
             }
         }
-        let (factor, offset, _) = coefficients(context)
-        for channel in 0..<channels {
-            factor[channel] = scale[channel] * inverse[channel]
-            offset[channel] = shift[channel] - mean[channel] * factor[channel]
-        }
-        forEachRows(rows, channels, context.workers) { range in
+        forEachRows(rows, channels, context.worker) { range in
             let start = range.lowerBound * channels
             imprint_scale_shift(
                 context.input.values + start, factor, offset, context.output.values + start, range.count, channels)
@@ -89,19 +88,23 @@ public struct BatchNormalization: Layer {
         let (runningMean, runningVariance) = (context.parameters[2], context.parameters[3])
         let x = context.input.values
         let reduction = ChannelReduction(channels: channels, rows: rows)
-        let sums = reduction.run(scratch: context.scratch, workers: context.workers) { range, sums in
+        let sums = reduction.run(scratch: context.scratch, worker: context.worker) { range, sums in
             imprint_channel_sums(x + range.lowerBound * channels, sums, range.count, channels)
         }
-        for channel in 0..<channels { mean[channel] = Float(sums[channel] / Double(rows)) }
-        let squares = reduction.run(scratch: context.scratch, workers: context.workers) { range, sums in
+        context.worker.alone {
+            for channel in 0..<channels { mean[channel] = Float(sums[channel] / Double(rows)) }
+        }
+        let squares = reduction.run(scratch: context.scratch, worker: context.worker) { range, sums in
             imprint_channel_squares(x + range.lowerBound * channels, mean, sums, range.count, channels)
         }
         let unbiased = Float(rows) / Float(max(rows - 1, 1))
-        for channel in 0..<channels {
-            let variance = Float(squares[channel] / Double(rows))
-            inverse[channel] = 1 / (variance + epsilon).squareRoot()
-            runningMean[channel] += momentum * (mean[channel] - runningMean[channel])
-            runningVariance[channel] += momentum * (variance * unbiased - runningVariance[channel])
+        context.worker.alone {
+            for channel in 0..<channels {
+                let variance = Float(squares[channel] / Double(rows))
+                inverse[channel] = 1 / (variance + epsilon).squareRoot()
+                runningMean[channel] += momentum * (mean[channel] - runningMean[channel])
+                runningVariance[channel] += momentum * (variance * unbiased - runningVariance[channel])
+            }
         }
     }
 
@@ -111,35 +114,39 @@ public struct BatchNormalization: Layer {
         let (mean, inverse) = statistics(context)
         let (x, dy) = (context.input.values, context.outputGradient)
         let reduction = ChannelReduction(channels: channels, rows: rows)
-        let dShift = reduction.run(scratch: context.scratch, workers: context.workers) { range, sums in
+        let dShift = reduction.run(scratch: context.scratch, worker: context.worker) { range, sums in
             imprint_channel_sums(dy + range.lowerBound * channels, sums, range.count, channels)
         }
         let second = context.scratch + ChannelReduction.scratchByteCount(channels: channels)
-        let products = reduction.run(scratch: second, workers: context.workers) { range, sums in
+        let products = reduction.run(scratch: second, worker: context.worker) { range, sums in
             let start = range.lowerBound * channels
             imprint_channel_products(x + start, mean, dy + start, sums, range.count, channels)
         }
         if let dScale = context.parameterGradients[0], let dBias = context.parameterGradients[1] {
-            for channel in 0..<channels {
-                dScale[channel] = Float(products[channel]) * inverse[channel]
-                dBias[channel] = Float(dShift[channel])
+            context.worker.alone {
+                for channel in 0..<channels {
+                    dScale[channel] = Float(products[channel]) * inverse[channel]
+                    dBias[channel] = Float(dShift[channel])
+                }
             }
         }
         guard let dx = context.input.gradient else { return }
         // dx = a·dy + b·x + k
         let (a, b, k) = coefficients(context)
-        for channel in 0..<channels {
-            a[channel] = context.parameters[0][channel] * inverse[channel]
-            if usesBatch(context) {
-                let slope = Float(products[channel] / Double(rows)) * inverse[channel] * inverse[channel]
-                b[channel] = -a[channel] * slope
-                k[channel] = a[channel] * (slope * mean[channel] - Float(dShift[channel] / Double(rows)))
-            } else {
-                b[channel] = 0
-                k[channel] = 0
+        context.worker.alone {
+            for channel in 0..<channels {
+                a[channel] = context.parameters[0][channel] * inverse[channel]
+                if usesBatch(context) {
+                    let slope = Float(products[channel] / Double(rows)) * inverse[channel] * inverse[channel]
+                    b[channel] = -a[channel] * slope
+                    k[channel] = a[channel] * (slope * mean[channel] - Float(dShift[channel] / Double(rows)))
+                } else {
+                    b[channel] = 0
+                    k[channel] = 0
+                }
             }
         }
-        forEachRows(rows, channels, context.workers) { range in
+        forEachRows(rows, channels, context.worker) { range in
             let start = range.lowerBound * channels
             imprint_batch_norm_backward(x + start, dy + start, a, b, k, dx + start, range.count, channels)
         }
@@ -164,7 +171,7 @@ public struct BatchNormalization: Layer {
 }
 
 /// Runs `body` over the rows of a [rows, channels] matrix in chunks that are worth a thread.
-private func forEachRows(_ rows: Int, _ channels: Int, _ workers: Workers, _ body: (Range<Int>) -> Void) {
+private func forEachRows(_ rows: Int, _ channels: Int, _ worker: Worker, _ body: (Range<Int>) -> Void) {
     let chunks = min(rows, max(1, rows * channels / (1 << 18)))
-    workers.forEach(chunks) { chunk, _ in body(chunkRange(chunk, of: chunks, total: rows)) }
+    worker.forEach(chunks) { chunk in body(chunkRange(chunk, of: chunks, total: rows)) }
 }

@@ -94,12 +94,12 @@ public struct Convolution: Layer {
             return
         }
         let product = ConvolutionProduct(self, context)
-        product.forEachBlock(of: 0..<(batch * context.output.shape.pixels)) { rows, worker in
+        product.forEachBlock(of: 0..<(batch * context.output.shape.pixels)) { rows in
             if let bias {
                 imprint_broadcast_row(
                     bias, context.output.values + rows.lowerBound * outputChannels, rows.count, outputChannels)
             }
-            for group in 0..<groups { product.forward(rows, group: group, worker: worker, accumulating: hasBias) }
+            for group in 0..<groups { product.forward(rows, group: group, accumulating: hasBias) }
         }
     }
 
@@ -124,7 +124,7 @@ public struct Convolution: Layer {
         let outputCount = context.output.shape.count
         if let dWeight = context.parameterGradients[0] {
             let count = kernelSize.height * kernelSize.width * outputChannels
-            sumOfParts(context, batch: batch, count: count, into: dWeight) { images, _, sum in
+            sumOfParts(context, batch: batch, count: count, into: dWeight) { images, sum in
                 sum.update(repeating: 0, count: count)
                 for image in images {
                     withUnsafePointer(to: window) {
@@ -147,16 +147,16 @@ public struct Convolution: Layer {
 /// dWeight = the sum over fixed parts of the batch, each summed by one worker, added in their order.
 private func sumOfParts(
     _ context: LayerContext, batch: Int, count: Int, into dWeight: UnsafeMutablePointer<Float>,
-    _ sum: (_ images: Range<Int>, _ worker: Int, _ result: UnsafeMutablePointer<Float>) -> Void
+    _ sum: (_ images: Range<Int>, _ result: UnsafeMutablePointer<Float>) -> Void
 ) {
     let parts = min(Sizes.weightParts, batch)
     let partial = context.scratch.assumingMemoryBound(to: Float.self)
-    context.workers.forEach(parts) { part, worker in
+    context.worker.forEach(parts) { part in
         // The first part's sum begins in the result itself.
-        sum(chunkRange(part, of: parts, total: batch), worker, part == 0 ? dWeight : partial + part * count)
+        sum(chunkRange(part, of: parts, total: batch), part == 0 ? dWeight : partial + part * count)
     }
     for part in 0..<parts where part > 0 {
-        addRows(partial + part * count, to: dWeight, count: 1, countPerImage: count, workers: context.workers)
+        addRows(partial + part * count, to: dWeight, count: 1, countPerImage: count, worker: context.worker)
     }
 }
 
@@ -201,31 +201,31 @@ private struct ConvolutionProduct {
         columns = context.scratch.assumingMemoryBound(to: Float.self) + weights
     }
 
-    /// Runs `body(rows, worker)` over blocks of the output pixels `rows`, shared among the workers.
-    func forEachBlock(of rows: Range<Int>, _ body: (Range<Int>, Int) -> Void) {
+    /// Runs `body(rows)` over blocks of the output pixels `rows`, shared among the workers.
+    func forEachBlock(of rows: Range<Int>, _ body: (Range<Int>) -> Void) {
         let blocks = (rows.count + sizes.blockRows - 1) / sizes.blockRows
-        context.workers.forEach(blocks) { block, worker in body(self.block(block, of: rows), worker) }
+        context.worker.forEach(blocks) { block in body(self.block(block, of: rows)) }
     }
 
     /// y = X·W (+ y, which then holds the bias) for some output pixels of one group.
-    func forward(_ rows: Range<Int>, group: Int, worker: Int, accumulating: Bool) {
+    func forward(_ rows: Range<Int>, group: Int, accumulating: Bool) {
         GEMM.multiply(
             rows: rows.count, columns: sizes.outputChannels, inner: sizes.rowLength,
-            windows(rows, group: group, worker: worker), weight(group),
+            windows(rows, group: group), weight(group),
             into: context.output.values + rows.lowerBound * layer.outputChannels + group * sizes.outputChannels,
             stride: layer.outputChannels, accumulating: accumulating)
     }
 
     /// The gradient of the weights, dW = Xᵀ·dy.
     func backwardWeight(_ dWeight: UnsafeMutablePointer<Float>, batch: Int) {
-        sumOfParts(context, batch: batch, count: sizes.weightCount, into: dWeight) { images, worker, sum in
+        sumOfParts(context, batch: batch, count: sizes.weightCount, into: dWeight) { images, sum in
             let rows = (images.lowerBound * pixels)..<(images.upperBound * pixels)
             for block in 0..<blockCount(rows) {
                 let rows = self.block(block, of: rows)
                 for group in 0..<layer.groups {
                     GEMM.multiply(
                         rows: sizes.rowLength, columns: sizes.outputChannels, inner: rows.count,
-                        windows(rows, group: group, worker: worker).transpose, outputGradient(rows, group: group),
+                        windows(rows, group: group).transpose, outputGradient(rows, group: group),
                         into: sum + group * sizes.outputChannels, stride: layer.outputChannels,
                         accumulating: block > 0)
                 }
@@ -236,7 +236,7 @@ private struct ConvolutionProduct {
     /// dX = dy·Wᵀ, gathered into dx where the windows lay.
     func backwardInput(_ dx: UnsafeMutablePointer<Float>, batch: Int) {
         guard copies else {
-            forEachBlock(of: 0..<(batch * pixels)) { rows, _ in
+            forEachBlock(of: 0..<(batch * pixels)) { rows in
                 GEMM.multiply(
                     rows: rows.count, columns: sizes.rowLength, inner: sizes.outputChannels,
                     outputGradient(rows, group: 0), weight(0).transpose,
@@ -248,14 +248,14 @@ private struct ConvolutionProduct {
         let count = context.input.shape.count
         let images = max(1, 256 / pixels)
         let chunks = (batch + images - 1) / images
-        context.workers.forEach(chunks) { chunk, worker in
+        context.worker.forEach(chunks) { chunk in
             let images = chunkRange(chunk, of: chunks, total: batch)
             (dx + images.lowerBound * count).update(repeating: 0, count: images.count * count)
             let all = (images.lowerBound * pixels)..<(images.upperBound * pixels)
             for block in 0..<blockCount(all) {
                 let rows = self.block(block, of: all)
                 for group in 0..<layer.groups {
-                    let dColumns = columnBlock(worker)
+                    let dColumns = columnBlock
                     GEMM.multiply(
                         rows: rows.count, columns: sizes.rowLength, inner: sizes.outputChannels,
                         outputGradient(rows, group: group), weight(group).transpose,
@@ -279,16 +279,16 @@ private struct ConvolutionProduct {
         return start..<min(start + sizes.blockRows, rows.upperBound)
     }
 
-    private func columnBlock(_ worker: Int) -> UnsafeMutablePointer<Float> {
-        columns + worker * sizes.blockRows * sizes.rowLength
+    private var columnBlock: UnsafeMutablePointer<Float> {
+        columns + context.worker.index * sizes.blockRows * sizes.rowLength
     }
 
     /// The windows of some output pixels as a matrix [pixels, kernel · inputs of the group].
-    private func windows(_ rows: Range<Int>, group: Int, worker: Int) -> GEMM.Matrix {
+    private func windows(_ rows: Range<Int>, group: Int) -> GEMM.Matrix {
         guard copies else {
             return GEMM.Matrix(context.input.values + rows.lowerBound * sizes.rowLength, stride: sizes.rowLength)
         }
-        let block = columnBlock(worker)
+        let block = columnBlock
         forEachImage(in: rows) { image, first, count, place in
             withUnsafePointer(to: window) {
                 imprint_im2col(

@@ -51,10 +51,15 @@ public struct Dense: Layer {
     public func forward(_ context: LayerContext, batch: Int) {
         let inputChannels = context.input.shape.channels
         let y = context.output.values
-        if hasBias { imprint_broadcast_row(context.parameters[1], y, batch, outputChannels) }
         let parts = columnParts(inputChannels)
-        context.workers.forEach(parts) { part, _ in
+        context.worker.forEach(parts) { part in
             let columns = chunkRange(part, of: parts, total: outputChannels)
+            if hasBias {
+                let bias = context.parameters[1] + columns.lowerBound
+                for image in 0..<batch {
+                    (y + image * outputChannels + columns.lowerBound).update(from: bias, count: columns.count)
+                }
+            }
             GEMM.multiply(
                 rows: batch, columns: columns.count, inner: inputChannels,
                 GEMM.Matrix(context.input.values, stride: inputChannels),
@@ -68,7 +73,7 @@ public struct Dense: Layer {
         let dy = context.outputGradient
         let parts = columnParts(inputChannels)
         if let dx = context.input.gradient {
-            context.workers.forEach(parts) { part, _ in
+            context.worker.forEach(parts) { part in
                 let rows = chunkRange(part, of: parts, total: inputChannels)
                 GEMM.multiply(
                     rows: batch, columns: rows.count, inner: outputChannels,
@@ -80,7 +85,7 @@ public struct Dense: Layer {
             }
         }
         if let dWeight = context.parameterGradients[0] {
-            context.workers.forEach(parts) { part, _ in
+            context.worker.forEach(parts) { part in
                 let columns = chunkRange(part, of: parts, total: outputChannels)
                 GEMM.multiply(
                     rows: inputChannels, columns: columns.count, inner: batch,
@@ -100,10 +105,10 @@ extension LayerContext {
     func sumOverRows(
         _ values: UnsafePointer<Float>, rows: Int, channels: Int, into result: UnsafeMutablePointer<Float>
     ) {
-        let sums = ChannelReduction(channels: channels, rows: rows).run(scratch: scratch, workers: workers) {
+        let sums = ChannelReduction(channels: channels, rows: rows).run(scratch: scratch, worker: worker) {
             rows, sums in
             imprint_channel_sums(values + rows.lowerBound * channels, sums, rows.count, channels)
         }
-        for channel in 0..<channels { result[channel] = Float(sums[channel]) }
+        worker.alone { for channel in 0..<channels { result[channel] = Float(sums[channel]) } }
     }
 }
