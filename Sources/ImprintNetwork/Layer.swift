@@ -78,6 +78,8 @@ public enum Algorithm: String, Codable, Sendable {
     case matrixProduct
     /// Windows copied into the rows of a matrix, block by block, then a matrix product.
     case im2col
+    /// Winograd's minimal filtering of 4x4 tiles, then 36 matrix products.
+    case winograd
 }
 
 /// What a plan tells a layer that asks for memory.

@@ -23,12 +23,17 @@ struct Worker {
     /// 0 for the thread that called the team.
     let index: Int
 
-    /// Runs `body(chunk)` for this member's share of the chunks; returns when all members are through with theirs.
+    /// Runs `body(chunk)` for every chunk on one of the members; returns when all are done.
     ///
     /// What a chunk holds must not depend on the number of members, and results that are added must be added in the order of
     /// the chunks, so that a plan gives the same bits for any number of threads.
     func forEach(_ chunks: Int, _ body: (_ chunk: Int) -> Void) {
-        for chunk in stride(from: index, to: chunks, by: team.count) { body(chunk) }
+        if team.count == 1 {
+            for chunk in 0..<chunks { body(chunk) }
+            return
+        }
+        // Who comes first takes the next chunk: another program may hold up one of the threads.
+        while case let chunk = team.claim(), chunk < chunks { body(chunk) }
         team.barrier()
     }
 
@@ -71,6 +76,9 @@ final class Team: @unchecked Sendable {
         barrier()
         shared.task = nil
     }
+
+    /// A number that no other member has been given since the last barrier: 0, 1, …
+    fileprivate func claim() -> Int { shared.claimed.add(1, ordering: .relaxed).oldValue }
 
     fileprivate func barrier() { if count > 1 { shared.barrier() } }
 
@@ -129,6 +137,7 @@ private final class Shared: @unchecked Sendable {
     /// Written before a round begins and read in it.
     var task: (Team, any TeamTask)?
     let isClosing = Atomic(false)
+    let claimed = Atomic(0)
     private let count: Int
     /// How many rounds have begun.
     private let round = Atomic(0)
@@ -176,6 +185,7 @@ private final class Shared: @unchecked Sendable {
         let before = passed.load(ordering: .relaxed)
         if arrived.add(1, ordering: .acquiringAndReleasing).newValue == count {
             arrived.store(0, ordering: .relaxed)
+            claimed.store(0, ordering: .relaxed)
             passed.store(before + 1, ordering: .releasing)
             return
         }

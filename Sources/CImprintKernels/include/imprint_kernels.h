@@ -56,6 +56,11 @@ void imprint_channel_products(const float *x, const float *mean, const float *dy
 void imprint_batch_norm_backward(const float *x, const float *dy, const float *a, const float *b, const float *k,
                                  float *dx, size_t rows, size_t channels);
 
+// y[r][c] = min(max(y[r][c] + bias[c] + shortcut[r][c], floor), ceiling), NaN where it is NaN; bias and shortcut may be
+// null.
+void imprint_epilogue(float *y, const float *bias, const float *shortcut, float floor, float ceiling, size_t rows,
+                      size_t channels);
+
 // Windows ----------------------------------------------------------------------------------------------------------
 
 // A kernel window that slides over one image, in pixels. Padding on the far sides follows from the output size.
@@ -102,5 +107,18 @@ void imprint_sgd(float *parameters, const float *gradients, float *velocities, s
                  float momentum, float weight_decay, float gradient_scale, int nesterov);
 // The sum of the squares.
 double imprint_sum_of_squares(const float *x, size_t count);
+
+typedef struct {
+    int32_t height, width, channels;
+    int32_t output_height, output_width, output_channels;
+    int32_t padding_top, padding_left;
+    int32_t tile_rows, tile_columns;
+} imprint_tiles;
+void imprint_winograd_input(const imprint_tiles *tiles, const float *x, size_t first_row, size_t rows, float *v, size_t stride);
+void imprint_winograd_output(const imprint_tiles *tiles, const float *m, size_t stride, size_t first_channel, size_t panel, size_t first_row, size_t rows, float *y);
+void imprint_winograd_output_gradient(const imprint_tiles *tiles, const float *dy, size_t first_row, size_t rows, float *dm, size_t stride);
+void imprint_winograd_weights(const float *w, size_t inputs, size_t outputs, size_t first_output, size_t panel, float *u, size_t stride);
+void imprint_winograd_turned_weights(const float *w, size_t inputs, size_t outputs, size_t first_input, size_t panel, float *u, size_t stride);
+void imprint_winograd_weights_gradient(const float *du, size_t stride, size_t inputs, size_t outputs, size_t first_output, size_t panel, float *dw);
 
 #endif
