@@ -57,3 +57,11 @@ CLONES void imprint_batch_norm_backward(const float *x, const float *dy, const f
         for (size_t c = 0; c < channels; c++) dx[row + c] = a[c] * dy[row + c] + b[c] * x[row + c] + k[c];
     }
 }
+
+void imprint_transpose(const float *x, float *y, size_t rows, size_t columns) {
+    // In squares whose lines stay in cache.
+    for (size_t r0 = 0; r0 < rows; r0 += 16)
+        for (size_t c0 = 0; c0 < columns; c0 += 16)
+            for (size_t r = r0; r < rows && r < r0 + 16; r++)
+                for (size_t c = c0; c < columns && c < c0 + 16; c++) y[c * rows + r] = x[r * columns + c];
+}

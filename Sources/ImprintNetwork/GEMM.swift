@@ -55,6 +55,24 @@ enum GEMM {
         if let named { setenv("OPENBLAS_CORETYPE", named, 1) } else { unsetenv("OPENBLAS_CORETYPE") }
     }
 
+    /// The number of multiplications up to which OpenBLAS's AVX-512 kernels take matrices as they lie in memory.
+    ///
+    /// Above, it copies them into an order of its own first, which costs more than it gains where one of the three
+    /// sizes is small: such products are best done in pieces.
+    static let unpackedProducts = 1_000_000
+
+    /// Into how long pieces an axis is best cut where a piece of length 1 takes so many multiplications.
+    ///
+    /// `nil` where pieces would be too short for the kernels.
+    static func pieceLength(productsPerStep: Int, atLeast least: Int) -> Int? {
+        let length = unpackedProducts / max(productsPerStep, 1)
+        return length >= least ? length : nil
+    }
+
+    /// Whether OpenBLAS's kernels for small products, of matrices that are not transposed, ask the system for memory each
+    /// time: where the columns leave a rest of 1 to 8 in a vector of 16.
+    static func asksForMemory(columns: Int) -> Bool { (1...8).contains(columns % 16) }
+
     /// C = A·B + (accumulating ? C : 0), with A [rows, inner], B [inner, columns] and C [rows, columns].
     static func multiply(
         rows: Int, columns: Int, inner: Int, _ a: Matrix, _ b: Matrix, into c: UnsafeMutablePointer<Float>,

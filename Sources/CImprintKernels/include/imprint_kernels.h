@@ -56,6 +56,8 @@ void imprint_channel_products(const float *x, const float *mean, const float *dy
 void imprint_batch_norm_backward(const float *x, const float *dy, const float *a, const float *b, const float *k,
                                  float *dx, size_t rows, size_t channels);
 
+// y[c][r] = x[r][c].
+void imprint_transpose(const float *x, float *y, size_t rows, size_t columns);
 // y[r][c] = min(max(y[r][c] + bias[c] + shortcut[r][c], floor), ceiling), NaN where it is NaN; bias and shortcut may be
 // null.
 void imprint_epilogue(float *y, const float *bias, const float *shortcut, float floor, float ceiling, size_t rows,

@@ -40,7 +40,13 @@ struct ConvolutionProduct {
 
     /// How many windows are taken at once: few enough for X and y to stay in cache, enough for the matrix product.
     private static func blockRows(_ layer: Convolution, over input: Shape) -> Int {
-        min(max((1 << 17) / (rowLength(layer, over: input) + layer.outputChannels), 256), 1024)
+        let length = rowLength(layer, over: input)
+        let products = length * (layer.outputChannels / layer.groups)
+        if GEMM.asksForMemory(columns: layer.outputChannels / layer.groups) {
+            return min(max(2 * GEMM.unpackedProducts / products, 256), 4096)
+        }
+        if let rows = GEMM.pieceLength(productsPerStep: products, atLeast: 32) { return min(rows, 1024) }
+        return min(max((1 << 17) / (length + layer.outputChannels), 256), 1024)
     }
 
     /// How many numbers of scratch memory the passes take.
@@ -49,6 +55,7 @@ struct ConvolutionProduct {
     ) -> Int {
         let length = rowLength(layer, over: input)
         let columns = algorithm == .im2col ? workers * blockRows(layer, over: input) * length : 0
+        // The transposed weights for dx, or the parts of dW.
         return columns + (training ? (weightParts - 1) * length * layer.outputChannels : 0)
     }
 
@@ -99,13 +106,14 @@ struct ConvolutionProduct {
 
     /// dX = dy·Wᵀ, gathered into dx where the windows lay.
     func backwardInput(_ dx: UnsafeMutablePointer<Float>, batch: Int) {
+        if copiesWeight { copyWeight() }
         guard copies else {
             let all = 0..<(batch * pixels)
             context.worker.forEach(blockCount(all)) { index in
                 let rows = block(index, of: all)
                 GEMM.multiply(
                     rows: rows.count, columns: rowLength, inner: outputChannels, outputGradient(rows, group: 0),
-                    columns(context.parameters[0], of: 0).transpose, into: dx + rows.lowerBound * rowLength,
+                    transposedWeight(0), into: dx + rows.lowerBound * rowLength,
                     stride: rowLength)
             }
             return
@@ -124,7 +132,7 @@ struct ConvolutionProduct {
                     let dColumns = columnBlock
                     GEMM.multiply(
                         rows: rows.count, columns: rowLength, inner: outputChannels,
-                        outputGradient(rows, group: group), columns(context.parameters[0], of: group).transpose,
+                        outputGradient(rows, group: group), transposedWeight(group),
                         into: dColumns, stride: rowLength)
                     forEachImage(in: rows) { image, first, count, place in
                         withUnsafePointer(to: window) {
@@ -138,11 +146,26 @@ struct ConvolutionProduct {
         }
     }
 
+    /// Whether Wᵀ is copied for dx: OpenBLAS is slow at transposing small matrices.
+    private var copiesWeight: Bool { layer.groups == 1 && weightCount <= 1 << 15 }
+
+    /// Wᵀ of a group.
+    private func transposedWeight(_ group: Int) -> GEMM.Matrix {
+        copiesWeight
+            ? GEMM.Matrix(context.scratch.assumingMemoryBound(to: Float.self), stride: rowLength)
+            : columns(context.parameters[0], of: group).transpose
+    }
+
+    private func copyWeight() {
+        let copy = context.scratch.assumingMemoryBound(to: Float.self)
+        context.worker.alone { imprint_transpose(context.parameters[0], copy, rowLength, outputChannels) }
+    }
+
     private func blockCount(_ rows: Range<Int>) -> Int { (rows.count + blockRows - 1) / blockRows }
 
     private func block(_ block: Int, of rows: Range<Int>) -> Range<Int> {
-        let start = rows.lowerBound + block * blockRows
-        return start..<min(start + blockRows, rows.upperBound)
+        let part = chunkRange(block, of: blockCount(rows), total: rows.count)
+        return (rows.lowerBound + part.lowerBound)..<(rows.lowerBound + part.upperBound)
     }
 
     private var columnBlock: UnsafeMutablePointer<Float> {

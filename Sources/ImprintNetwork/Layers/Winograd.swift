@@ -14,8 +14,6 @@ internal import ImprintCore
 struct Winograd {
     /// How many tiles a block has, about.
     private static let tilesPerBlock = 56
-    /// The number of products above which OpenBLAS packs its matrices, which costs more than it gains here.
-    private static let unpackedProducts = 1_000_000
     /// The size of U, in numbers, from which the threads share V instead of repeating all of U for each block.
     private static let sharedWeights = 1 << 20
     /// How many numbers V and dM have at most where the threads share them.
@@ -376,7 +374,7 @@ struct Winograd {
 
     /// How many channels a panel has, but for the last one.
     private var panelWidth: Int {
-        let widest = Self.unpackedProducts / (blockTiles * inputs) / 16 * 16
+        let widest = GEMM.unpackedProducts / (blockTiles * inputs) / 16 * 16
         return min(outputs, max(16, min(128, widest)))
     }
 
