@@ -77,7 +77,7 @@ final class Team: @unchecked Sendable {
         shared.task = nil
     }
 
-    /// A number that no other member has been given since the last barrier: 0, 1, …
+    /// The next number that no member has been given since the last barrier, from 0 on.
     fileprivate func claim() -> Int { shared.claimed.add(1, ordering: .relaxed).oldValue }
 
     fileprivate func barrier() { if count > 1 { shared.barrier() } }
