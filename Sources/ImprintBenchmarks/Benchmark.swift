@@ -20,6 +20,12 @@ public enum BenchmarkSuite: String, CaseIterable, Codable, Sendable {
         case .data: [photos]
         }
     }
+
+    /// The case of that name or, where there is none, those whose names begin so.
+    public func cases(named name: String) -> [BenchmarkCase] {
+        let exact = cases.filter { $0.name == name }
+        return exact.isEmpty ? cases.filter { $0.name.hasPrefix(name) } : exact
+    }
 }
 
 /// One thing to measure.

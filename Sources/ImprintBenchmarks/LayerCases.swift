@@ -46,7 +46,7 @@ struct LayerCase {
         // The first layer of a network: what it takes are images, which need no gradient.
         LayerCase(
             name: "conv3x3-stride2-3-32-224", input: Shape(height: 224, width: 224, channels: 3),
-            layers: [Convolution(outputChannels: 32, kernelSize: 3, stride: 2, padding: .all(1))],
+            layers: [Convolution(outputChannels: 32, kernelSize: 3, stride: 2, padding: .all(1), hasBias: false)],
             work: .products(112 * 112 * 32 * 27), passes: [.forward, .weightGradient]),
         depthwise(256, size: 28),
         depthwise(64, size: 112),
@@ -109,14 +109,19 @@ struct LayerCase {
         LayerCase(
             name: "conv\(kernel)x\(kernel)-\(from)-\(to)-\(size)",
             input: Shape(height: size, width: size, channels: from),
-            layers: [Convolution(outputChannels: to, kernelSize: Size(kernel), padding: .all(kernel / 2))],
+            layers: [
+                Convolution(outputChannels: to, kernelSize: Size(kernel), padding: .all(kernel / 2), hasBias: false)
+            ],
             work: .products(size * size * to * kernel * kernel * from))
     }
 
     private static func depthwise(_ channels: Int, size: Int) -> LayerCase {
         LayerCase(
             name: "depthwise3x3-\(channels)-\(size)", input: Shape(height: size, width: size, channels: channels),
-            layers: [Convolution(outputChannels: channels, kernelSize: 3, padding: .all(1), groups: channels)],
+            layers: [
+                Convolution(
+                    outputChannels: channels, kernelSize: 3, padding: .all(1), groups: channels, hasBias: false)
+            ],
             work: .products(size * size * channels * 9))
     }
 

@@ -29,10 +29,9 @@ struct BenchCommand: ParsableCommand {
 
     func validate() throws {
         try require(seconds, "--seconds", in: 0.001...3600)
-        let known = suites.flatMap(\.cases).map(\.name)
-        if let unknown = names.first(where: { name in name.isEmpty || !known.contains { $0.hasPrefix(name) } }) {
-            throw ValidationError(
-                "No case begins with \"\(unknown)\"; choose from \(distinct(known).joined(separator: ", ")).")
+        for name in names where name.isEmpty || suites.allSatisfy({ $0.cases(named: name).isEmpty }) {
+            let known = distinct(suites.flatMap(\.cases).map(\.name))
+            throw ValidationError("No case begins with \"\(name)\"; choose from \(known.joined(separator: ", ")).")
         }
         if let data {
             try requirePaths([data])
@@ -50,10 +49,11 @@ struct BenchCommand: ParsableCommand {
             threads: common.threadCount, seconds: seconds, photos: data.map { URL(filePath: $0) })
         var benchmark = Benchmark(options)
         for suite in suites {
-            let cases = suite.cases.filter { known in names.isEmpty || names.contains { known.name.hasPrefix($0) } }
+            let wanted = Set(names.flatMap { suite.cases(named: $0) }.map(\.name))
+            let cases = suite.cases.filter { names.isEmpty || wanted.contains($0.name) }
             if !common.json && !cases.isEmpty { try Terminal.show(BenchTable.heading(suite)) }
-            for known in cases {
-                let result = try benchmark.measure(known)
+            for benchmarkCase in cases {
+                let result = try benchmark.measure(benchmarkCase)
                 if common.json {
                     try Terminal.emit(result)
                 } else {

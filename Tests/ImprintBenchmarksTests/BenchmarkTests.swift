@@ -4,7 +4,10 @@ import Testing
 
 @testable import ImprintBenchmarks
 
-@Suite struct BenchmarkTests {
+private let python = ProcessInfo.processInfo.environment["IMPRINT_PYTHON"]
+
+// One after another, since the peak of memory is that of the whole process.
+@Suite(.serialized) struct BenchmarkTests {
     @Test("Each suite has its cases, once each")
     func cases() {
         let passes = ["forward", "dataGradient", "weightGradient", "backward"]
@@ -31,6 +34,32 @@ import Testing
         for suite in BenchmarkSuite.allCases {
             #expect(Set(suite.cases.map(\.name)) == expected[suite])
             #expect(suite.cases.count == expected[suite]?.count)
+        }
+    }
+
+    @Test("A name stands for its own case alone, or else for those that begin so")
+    func selection() {
+        func names(_ name: String) -> [String] { BenchmarkSuite.predict.cases(named: name).map(\.name) }
+        #expect(names("mobilenet-v1-224") == ["mobilenet-v1-224"])
+        #expect(names("mobilenet") == ["mobilenet-v1-224", "mobilenet-v1-224/batch-32"])
+        #expect(names("lenet").isEmpty)
+    }
+
+    @Test("The scripts of Benchmarks/peers know the same cases", .enabled(if: python != nil, "no Python is named"))
+    func casesOfPeers() throws {
+        let process = Process()
+        process.executableURL = URL(filePath: try #require(python))
+        process.arguments = ["-B", "-c", "import cases, json; print(json.dumps(cases.SUITES))"]
+        process.currentDirectoryURL = packageFolder.appending(path: "Benchmarks/peers")
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        let text = output.fileHandleForReading.readDataToEndOfFile()
+        let suites = try JSONDecoder().decode([String: [String]].self, from: text)
+        process.waitUntilExit()
+        #expect(Set(suites.keys) == Set(BenchmarkSuite.allCases.map(\.rawValue)))
+        for suite in BenchmarkSuite.allCases {
+            #expect(suites[suite.rawValue].map { Set($0) } == Set(suite.cases.map(\.name)))
         }
     }
 
