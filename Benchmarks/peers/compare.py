@@ -64,8 +64,12 @@ def own_seconds():
     return children.ru_utime + children.ru_stime + own.ru_utime + own.ru_stime
 
 
-class Unavailable(Exception):
+class Failure(Exception):
     """A program is not installed, or fails."""
+
+    def __init__(self, reason, is_missing):
+        super().__init__(reason)
+        self.is_missing = is_missing
 
 
 class Comparison:
@@ -73,7 +77,7 @@ class Comparison:
         self.options = options
         self.cores = physical_cores()
         self.versions = {}
-        self.left_out = set()
+        self.missing = []
 
     def run(self, command, threads):
         """Runs a command on the first `threads` cores, and returns the line that it printed."""
@@ -83,7 +87,8 @@ class Comparison:
         process = subprocess.run(command, capture_output=True, text=True, preexec_fn=pin)
         if process.returncode:
             errors = process.stderr.strip().splitlines() or [f"exit code {process.returncode}"]
-            raise Unavailable(errors[-1] if process.returncode == UNAVAILABLE else "fails: " + "\n  ".join(errors[-5:]))
+            is_missing = process.returncode == UNAVAILABLE
+            raise Failure(errors[-1] if is_missing else "fails: " + "\n  ".join(errors[-5:]), is_missing)
         line = json.loads(process.stdout.splitlines()[-1])
         if before is not None:
             others = busy_seconds() - before - (own_seconds() - own)
@@ -103,19 +108,22 @@ class Comparison:
         """Imprint and every peer in turn, round after round: a list of lines for each."""
         lines = collections.defaultdict(list)
         peers = [p for p in cases.peers(suite, case) if not self.options.peer or p in self.options.peer]
+        sides = ["imprint", *(peer for peer in peers if peer not in self.missing)]
         for number in range(self.options.rounds):
-            for peer in ["imprint", *(p for p in peers if p not in self.left_out)]:
-                note(f"{case}, {threads_of(threads)}, round {number + 1}: {peer}")
+            for side in list(sides):
+                note(f"{case}, {threads_of(threads)}, round {number + 1}: {side}")
                 try:
-                    line = self.run(self.command(peer, suite, case, threads), threads)
-                except Unavailable as problem:
-                    if peer == "imprint":
-                        sys.exit(f"imprint {problem}")
-                    note(f"{peer} is left out: {problem}")
-                    self.left_out.add(peer)
+                    line = self.run(self.command(side, suite, case, threads), threads)
+                except Failure as failure:
+                    if side == "imprint":
+                        sys.exit(f"imprint {failure}")
+                    note(f"{side} is left out: {failure}")
+                    sides.remove(side)
+                    if failure.is_missing:
+                        self.missing.append(side)
                     continue
-                lines[peer].append(line)
-                self.versions[peer] = line.get("version", "")
+                lines[side].append(line)
+                self.versions[side] = line.get("version", "")
         return lines
 
     def row(self, suite, case, threads):
@@ -256,13 +264,20 @@ def main():
                 if (row["others"] or 0) > BUSY:
                     busy.append(row)
     if options.form != "json":
+        print()
         # The three ways to run PyTorch are one program.
         versions = {peer.partition("-")[0]: version for peer, version in comparison.versions.items() if version}
-        print("\nCompared with " + ", ".join(f"{peer} {version}" for peer, version in versions.items()) + ".")
+        if versions:
+            print("Compared with " + ", ".join(f"{peer} {version}" for peer, version in versions.items()) + ".")
+        if comparison.missing:
+            print(f"Not installed: {', '.join(comparison.missing)}.")
         for row in busy:
             print(
                 f"Other processes used up to {row['others']:.1f} cores while {row['case']} ran on "
                 f"{threads_of(row['threads'])}.")
 
 
-main()
+try:
+    main()
+except KeyboardInterrupt:
+    sys.exit(130)

@@ -15,7 +15,8 @@ def exported(kind):
     file = FOLDER / ".models" / f"{options.case.replace('/', '-')}.{kind}"
     sources = [FOLDER / "networks.py", FOLDER / "export.py"]
     if not file.exists() or file.stat().st_mtime < max(source.stat().st_mtime for source in sources):
-        subprocess.run([sys.executable, "-W", "ignore", FOLDER / "export.py", options.case, file], check=True, stdout=sys.stderr)
+        subprocess.run(
+            [sys.executable, "-W", "ignore", FOLDER / "export.py", options.case, file], check=True, stdout=sys.stderr)
     return str(file)
 
 
