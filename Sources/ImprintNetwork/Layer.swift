@@ -22,6 +22,16 @@ public protocol Layer: Codable, Hashable, Sendable {
     /// Whether the result may take the place of the first input in memory.
     var inPlace: InPlace { get }
 
+    /// Whether the gradient of the first input may overwrite that input's values, number by number; not together with
+    /// an `inPlace` other than `never`.
+    var gradientMayReplaceInput: Bool { get }
+
+    /// Whether the layer asks for the moments of its first input, `LayerContext.inputMoments`, in training.
+    var readsMoments: Bool { get }
+
+    /// How many blocks the layer records at most in `LayerContext.outputMoments`; `nil` where it records none.
+    func momentBlocks(_ request: MemoryRequest) -> Int?
+
     /// The way in which this layer computes its result for inputs of these shapes.
     func algorithm(for inputs: [Shape]) -> Algorithm
 
@@ -44,6 +54,9 @@ extension Layer {
     public func parameters(for inputs: [Shape]) -> [ParameterDescription] { [] }
     public var backwardReads: BackwardReads { .inputs }
     public var inPlace: InPlace { .never }
+    public var gradientMayReplaceInput: Bool { false }
+    public var readsMoments: Bool { false }
+    public func momentBlocks(_ request: MemoryRequest) -> Int? { nil }
     public func algorithm(for inputs: [Shape]) -> Algorithm { .direct }
     public func memory(_ request: MemoryRequest) -> LayerMemory { LayerMemory() }
 }
@@ -118,6 +131,10 @@ public struct Activation {
 public struct LayerContext {
     let inputs: [Activation]
     let output: Activation
+    /// What the maker of the first input recorded of it; `nil` where it records nothing or the layer does not ask.
+    let inputMoments: Moments?
+    /// Where the layer has to record moments of its output; `nil` where no one reads them.
+    let outputMoments: Moments?
     /// In the order of `Layer.parameters(for:)`.
     let parameters: [UnsafeMutablePointer<Float>]
     /// As `parameters`; `nil` for statistics and where the layer is frozen.
@@ -128,7 +145,7 @@ public struct LayerContext {
     /// The member of the plan's team that this context belongs to.
     var worker: Worker
     let training: Bool
-    /// The place of the node in its network.
+    /// The place in its network of the node whose result this is.
     let place: Int
     /// Frozen layers keep their parameters and statistics.
     let frozen: Bool

@@ -44,10 +44,11 @@ public final class Plan {
         }
     }
 
-    /// One layer in a plan.
+    /// One operation in a plan.
     struct Step {
-        let name: String
-        let layer: any Layer
+        let operation: Operation
+        var name: String { operation.name }
+        var layer: any Layer { operation.layer }
         /// One for each thread.
         let contexts: [LayerContext]
         var context: LayerContext { contexts[0] }
@@ -96,34 +97,38 @@ public final class Plan {
 
         self.images = Activation(
             values: floats(buffers.input.values), gradient: buffers.input.gradient.map(floats), shape: network.input)
-        self.steps = network.nodes.enumerated().map { place, node in
-            let plan = buffers.nodes[place]
-            let frozen = options.frozen.contains(node.name)
-            let shapes = network.inputShapes(of: place)
-            let entries = node.layer.parameters(for: shapes).compactMap { parameters.layout["\(node.name).\($0.name)"] }
-            let inputs = network.sources[place].enumerated().map { slot, source in
+        func moments(of source: Int) -> Moments? {
+            guard source >= 0, let moments = buffers.operations[source].outputMoments else { return nil }
+            let channels = compiler.operations[source].output.channels
+            return Moments(pointer(moments.buffer), channels: channels, blocks: moments.blocks)
+        }
+        self.steps = compiler.operations.enumerated().map { place, operation in
+            let plan = buffers.operations[place]
+            let inputs = operation.sources.enumerated().map { slot, source in
                 Activation(
-                    values: source < 0 ? floats(buffers.input.values) : floats(buffers.nodes[source].output.values),
+                    values: floats(source < 0 ? buffers.input.values : buffers.operations[source].output.values),
                     gradient: plan.inputGradients[slot].map { floats($0.buffer) },
-                    shape: shapes[slot])
+                    shape: operation.inputs[slot])
             }
             let context = LayerContext(
                 inputs: inputs,
                 output: Activation(
                     values: floats(plan.output.values), gradient: plan.output.gradient.map(floats),
-                    shape: network.shapes[place]),
-                parameters: entries.map { parameters.floats + $0.offset },
-                parameterGradients: entries.map { entry in
-                    training && !frozen && entry.parameter.role != .statistic
+                    shape: operation.output),
+                inputMoments: operation.layer.readsMoments ? moments(of: operation.sources[0]) : nil,
+                outputMoments: moments(of: place),
+                parameters: operation.entries.map { parameters.floats + $0.offset },
+                parameterGradients: operation.entries.map { entry in
+                    training && !operation.isFrozen && entry.parameter.role != .statistic
                         ? gradients.floats() + entry.offset : nil
                 },
                 saved: pointer(plan.saved), scratch: pointer(buffers.scratch),
-                algorithm: node.layer.algorithm(for: shapes), worker: Worker(team: team, index: 0),
-                training: training, place: place, frozen: frozen, randomness: randomness)
+                algorithm: operation.algorithm, worker: Worker(team: team, index: 0),
+                training: training, place: operation.places[operation.places.count - 1],
+                frozen: operation.isFrozen, randomness: randomness)
             return Step(
-                name: node.name, layer: node.layer, contexts: context.forEachMember(of: team),
-                runsBackward: plan.runsBackward,
-                additions: zip(plan.inputGradients, shapes).compactMap { gradient, shape in
+                operation: operation, contexts: context.forEachMember(of: team), runsBackward: plan.runsBackward,
+                additions: zip(plan.inputGradients, operation.inputs).compactMap { gradient, shape in
                     guard let gradient, let sum = gradient.addedTo else { return nil }
                     return (UnsafePointer(floats(gradient.buffer)), floats(sum), shape.count)
                 })
@@ -171,6 +176,8 @@ public final class Plan {
     }
 
     /// Computes all gradients from `outputGradient` for the `count` images of the last forward pass.
+    ///
+    /// Once for each forward pass: gradients take the place of what is not needed any more.
     public func backward(count: Int) {
         precondition(options.mode == .training, "backward needs a plan compiled for training")
         checkCount(count)
@@ -234,11 +241,11 @@ extension Plan: TeamTask {
 }
 
 extension Plan {
-    /// What a plan does with one layer.
+    /// What a plan does with one layer, or with several that it computes together.
     public struct LayerSummary: Hashable, Codable, Sendable {
-        /// The node's name.
+        /// The node's name; of several, their names with + between.
         public let name: String
-        /// The kind of layer.
+        /// The kind of layer, of several the first one's.
         public let kind: String
         /// The way in which it is computed.
         public let algorithm: Algorithm
@@ -250,12 +257,12 @@ extension Plan {
 
     /// What the plan does with each layer, in order of execution.
     public var summary: [LayerSummary] {
-        steps.enumerated().map { place, step in
+        steps.map { step in
             LayerSummary(
-                name: step.name, kind: type(of: step.layer).kind, algorithm: step.context.algorithm,
-                output: step.context.output.shape,
-                parameterCount: step.layer.parameters(for: network.inputShapes(of: place))
-                    .reduce(0) { $0 + ($1.role == .statistic ? 0 : $1.count) })
+                name: step.name, kind: step.operation.kind, algorithm: step.operation.algorithm,
+                output: step.operation.output,
+                parameterCount: step.operation.entries
+                    .reduce(0) { $0 + ($1.parameter.role == .statistic ? 0 : $1.parameter.count) })
         }
     }
 }

@@ -33,6 +33,14 @@ struct ChannelReduction {
 
     let channels: Int
     let rows: Int
+    /// How many numbers stand behind a row; few of them are not worth a thread.
+    let numbersPerRow: Int
+
+    init(channels: Int, rows: Int, numbersPerRow: Int? = nil) {
+        self.channels = channels
+        self.rows = rows
+        self.numbersPerRow = numbersPerRow ?? channels
+    }
 
     static func scratchByteCount(channels: Int) -> Int { parts * channels * MemoryLayout<Double>.stride }
 
@@ -42,7 +50,7 @@ struct ChannelReduction {
         _ sum: (_ rows: Range<Int>, _ sums: UnsafeMutablePointer<Double>) -> Void
     ) -> UnsafePointer<Double> {
         let sums = scratch.assumingMemoryBound(to: Double.self)
-        let parts = min(Self.parts, max(1, rows * channels / (1 << 16)))
+        let parts = min(Self.parts, max(1, rows * numbersPerRow / (1 << 16)))
         worker.forEach(parts) { part in
             sum(chunkRange(part, of: parts, total: rows), sums + part * channels)
         }
