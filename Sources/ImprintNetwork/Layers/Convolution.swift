@@ -88,6 +88,19 @@ public struct Convolution: Layer {
                 count * MemoryLayout<Float>.stride, ChannelReduction.scratchByteCount(channels: outputChannels)))
     }
 
+    public func momentBlocks(_ request: MemoryRequest) -> Int? {
+        blockCount(request.algorithm, over: request.inputs[0], pixels: request.output.pixels, batch: request.batch)
+    }
+
+    /// How many blocks of the result a forward pass finishes.
+    private func blockCount(_ algorithm: Algorithm, over input: Shape, pixels: Int, batch: Int) -> Int {
+        switch algorithm {
+        case .direct: batch
+        case .winograd: Winograd(self, over: input).blockCount(batch: batch)
+        case .im2col, .matrixProduct: ConvolutionProduct.blockCount(self, over: input, rows: batch * pixels)
+        }
+    }
+
     public func forward(_ context: LayerContext, batch: Int) {
         forward(
             context, batch: batch, .plain(context.parameters[0]),
@@ -96,8 +109,16 @@ public struct Convolution: Layer {
 
     /// y = epilogue(x convolved with the weights), each block of y's pixels finished while it is in cache.
     func forward(_ context: LayerContext, batch: Int, _ weights: ConvolutionWeights, _ epilogue: Epilogue) {
+        let moments = context.outputMoments
         func finish(_ pixels: Range<Int>, _ block: Int) {
             epilogue.apply(to: context.output.values, pixels, channels: outputChannels)
+            moments?.record(
+                context.output.values + pixels.lowerBound * outputChannels, rows: pixels.count, block: block)
+        }
+        if let moments, context.worker.index == 0 {
+            moments.begin(
+                blocks: blockCount(
+                    context.algorithm, over: context.input.shape, pixels: context.output.shape.pixels, batch: batch))
         }
         switch context.algorithm {
         case .direct: DepthwiseConvolution(self, context).forward(weights, batch: batch, finish)

@@ -49,6 +49,13 @@ struct ConvolutionProduct {
         return min(max((1 << 17) / (length + layer.outputChannels), 256), 1024)
     }
 
+    /// How many blocks a forward pass over so many windows finishes.
+    static func blockCount(_ layer: Convolution, over input: Shape, rows: Int) -> Int {
+        blocks(rows, of: blockRows(layer, over: input))
+    }
+
+    private static func blocks(_ rows: Int, of size: Int) -> Int { (rows + size - 1) / size }
+
     /// How many numbers of scratch memory the passes take.
     static func scratchCount(
         _ layer: Convolution, over input: Shape, algorithm: Algorithm, workers: Int, training: Bool
@@ -161,7 +168,7 @@ struct ConvolutionProduct {
         context.worker.alone { imprint_transpose(context.parameters[0], copy, rowLength, outputChannels) }
     }
 
-    private func blockCount(_ rows: Range<Int>) -> Int { (rows.count + blockRows - 1) / blockRows }
+    private func blockCount(_ rows: Range<Int>) -> Int { Self.blocks(rows.count, of: blockRows) }
 
     private func block(_ block: Int, of rows: Range<Int>) -> Range<Int> {
         let part = chunkRange(block, of: blockCount(rows), total: rows.count)

@@ -345,7 +345,8 @@ struct Winograd {
     /// Whether the threads share V and dM, since U is too large to be read again for each block.
     private var sharesTiles: Bool { Self.points * inputs * outputs > Self.sharedWeights }
 
-    private func blockCount(batch: Int) -> Int { (batch * Int(tiles.tile_rows) + blockRows - 1) / blockRows }
+    /// How many blocks a pass finishes.
+    func blockCount(batch: Int) -> Int { (batch * Int(tiles.tile_rows) + blockRows - 1) / blockRows }
 
     private func tileRows(_ block: Int, batch: Int) -> Range<Int> {
         (block * blockRows)..<min((block + 1) * blockRows, batch * Int(tiles.tile_rows))
