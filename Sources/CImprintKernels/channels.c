@@ -25,6 +25,11 @@ CLONES void imprint_channel_sums(const float *x, double *sums, size_t rows, size
     }
 }
 
+CLONES void imprint_scale_channels(const float *x, const float *factor, float *y, size_t rows, size_t channels) {
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < channels; c++) y[r * channels + c] = factor[c] * x[r * channels + c];
+}
+
 void imprint_transpose(const float *x, float *y, size_t rows, size_t columns) {
     // In squares whose lines stay in cache.
     for (size_t r0 = 0; r0 < rows; r0 += 16)

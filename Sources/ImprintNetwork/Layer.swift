@@ -33,10 +33,14 @@ public protocol Layer: Codable, Hashable, Sendable {
     func momentBlocks(_ request: MemoryRequest) -> Int?
 
     /// The way in which this layer computes its result for inputs of these shapes.
-    func algorithm(for inputs: [Shape]) -> Algorithm
+    /// - Parameter batch: how many images at most are predicted at once; `nil` in training.
+    func algorithm(for inputs: [Shape], predicting batch: Int?) -> Algorithm
 
     /// How much memory the layer needs beside its activations.
     func memory(_ request: MemoryRequest) -> LayerMemory
+
+    /// Makes what only depends on the parameters; called before a forward pass whenever they have changed.
+    func prepare(_ context: LayerContext)
 
     /// Computes the output from the inputs for the first `batch` images.
     ///
@@ -57,7 +61,8 @@ extension Layer {
     public var gradientMayReplaceInput: Bool { false }
     public var readsMoments: Bool { false }
     public func momentBlocks(_ request: MemoryRequest) -> Int? { nil }
-    public func algorithm(for inputs: [Shape]) -> Algorithm { .direct }
+    public func algorithm(for inputs: [Shape], predicting batch: Int?) -> Algorithm { .direct }
+    public func prepare(_ context: LayerContext) {}
     public func memory(_ request: MemoryRequest) -> LayerMemory { LayerMemory() }
 }
 
@@ -117,6 +122,8 @@ public struct LayerMemory {
     public var saved = 0
     /// Memory during a single pass.
     public var scratch = 0
+    /// Memory that keeps what `prepare` made of the parameters.
+    public var prepared = 0
 }
 
 /// One activation in a plan's arena: NHWC, for as many images as the plan's batch.
@@ -141,6 +148,7 @@ public struct LayerContext {
     let parameterGradients: [UnsafeMutablePointer<Float>?]
     let saved: UnsafeMutableRawPointer
     let scratch: UnsafeMutableRawPointer
+    let prepared: UnsafeMutableRawPointer
     let algorithm: Algorithm
     /// The member of the plan's team that this context belongs to.
     var worker: Worker

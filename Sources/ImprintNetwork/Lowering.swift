@@ -23,15 +23,12 @@ struct Lowering {
     private let options: Plan.Options
     /// For each node, the nodes that read its result.
     private let readers: [[Int]]
+    /// Whether the gradient of a node's result is needed.
+    private let needsGradient: [Bool]
 
     static func operations(of network: Network, layout: ParameterLayout, options: Plan.Options) -> [Operation] {
         let lowering = Lowering(network, options)
-        let groups =
-            switch options.mode {
-            case .prediction: lowering.singleNodes()
-            case .training: lowering.normalizedActivations(lowering.singleNodes())
-            }
-        return lowering.operations(groups, layout)
+        return lowering.operations(lowering.fused(lowering.singleNodes()), layout)
     }
 
     private init(_ network: Network, _ options: Plan.Options) {
@@ -42,6 +39,16 @@ struct Lowering {
             for source in sources where source >= 0 { readers[source].append(place) }
         }
         self.readers = readers
+        var needs: [Bool] = []
+        for (place, sources) in network.sources.enumerated() {
+            let trains =
+                !options.frozen.contains(network.nodes[place].name)
+                && network.nodes[place].layer.parameters(for: network.inputShapes(of: place))
+                    .contains { $0.role != .statistic }
+            let passesOn = sources.contains { $0 < 0 ? options.inputGradient : needs[$0] }
+            needs.append(options.mode == .training && (trains || passesOn))
+        }
+        needsGradient = needs
     }
 
     /// Nodes that become one operation: what computes them, and the nodes (−1: the network's input) that it reads.
@@ -57,49 +64,101 @@ struct Lowering {
         }
     }
 
-    /// Puts batch normalisations together with the sum, activation and pool that follow them, as far as nobody else reads
-    /// what lies between.
-    private func normalizedActivations(_ groups: [Group]) -> [Group] {
+    /// Puts convolutions and batch normalisations together with what follows them, as far as nobody else reads what lies
+    /// between.
+    private func fused(_ groups: [Group]) -> [Group] {
         var groups = groups
         var taken = Set<Int>()
-        // Where two normalisations meet in a sum, the later one takes it: the other's result is there by then.
-        for place in network.nodes.indices.reversed() {
-            guard let normalization = network.nodes[place].layer as? BatchNormalization else { continue }
-            var places = [place]
-            func next() -> (place: Int, layer: any Layer)? {
-                let last = places[places.count - 1]
-                guard let reader = readers[last].first, readers[last].count == 1, !taken.contains(reader),
-                    isFrozen(reader) == isFrozen(place)
-                else { return nil }
-                return (reader, network.nodes[reader].layer)
+        // Where two branches meet in a sum, the later one takes it: the other's result is there by then.
+        for place in network.nodes.indices.reversed() where !taken.contains(place) {
+            let layer = network.nodes[place].layer
+            var chain = Chain(start: place, isFixed: isFixed(place), taken: taken)
+            if let convolution = layer as? Convolution, chain.isFixed {
+                let normalization = take(BatchNormalization.self, into: &chain)
+                takeSum(into: &chain)
+                takeActivation(into: &chain)
+                groups[place].layer = PreparedConvolution(
+                    convolution, normalization: normalization, hasShortcut: chain.shortcut != nil,
+                    ceiling: chain.ceiling)
+            } else if let normalization = layer as? BatchNormalization, !(chain.isFixed && followsConvolution(place)) {
+                takeSum(into: &chain)
+                takeActivation(into: &chain)
+                let pool = MaxPool(kernelSize: 2)
+                let isPooled = chain.shortcut == nil && take(MaxPool.self, into: &chain) { $0 == pool } != nil
+                guard chain.places.count > 1 else { continue }
+                groups[place].layer = NormalizedActivation(
+                    normalization, hasShortcut: chain.shortcut != nil, ceiling: chain.ceiling, isPooled: isPooled)
+            } else {
+                continue
             }
-            var shortcut: Int?
-            if let (sum, layer) = next(), layer is Add, network.sources[sum].count == 2 {
-                shortcut = network.sources[sum].first { $0 != place }
-                places.append(sum)
-            }
-            var ceiling: Float?
-            if let (activation, layer) = next() {
-                if layer is ReLU { ceiling = .infinity }
-                if layer is ReLU6 { ceiling = 6 }
-                if ceiling != nil { places.append(activation) }
-            }
-            var isPooled = false
-            if shortcut == nil, let (pool, layer) = next(), layer as? MaxPool == MaxPool(kernelSize: 2) {
-                isPooled = true
-                places.append(pool)
-            }
-            taken.formUnion(places)
-            groups[place] = Group(
-                places: places,
-                layer: places.count == 1
-                    ? normalization
-                    : NormalizedActivation(
-                        normalization, hasShortcut: shortcut != nil, ceiling: ceiling, isPooled: isPooled),
-                sources: network.sources[place] + (shortcut.map { [$0] } ?? []))
+            taken.formUnion(chain.places)
+            groups[place].places = chain.places
+            groups[place].sources += chain.shortcut.map { [$0] } ?? []
         }
         let absorbed = Set(groups.flatMap { $0.places.dropFirst() })
         return groups.filter { !absorbed.contains($0.places[0]) }
+    }
+
+    /// Nodes that follow each other, to be computed together.
+    private struct Chain {
+        var places: [Int]
+        /// Whether parameters and statistics stay as they are and nobody asks for gradients.
+        let isFixed: Bool
+        /// The nodes that belong to another chain.
+        let taken: Set<Int>
+        var shortcut: Int?
+        var ceiling: Float?
+
+        init(start: Int, isFixed: Bool, taken: Set<Int>) {
+            places = [start]
+            self.isFixed = isFixed
+            self.taken = taken
+        }
+    }
+
+    /// Appends the only reader of a chain's end if it is such a layer.
+    private func take<Kind: Layer>(
+        _ kind: Kind.Type, into chain: inout Chain, where fits: (Kind) -> Bool = { _ in true }
+    ) -> Kind? {
+        let last = chain.places[chain.places.count - 1]
+        guard readers[last].count == 1, let reader = readers[last].first, !chain.taken.contains(reader),
+            !hasParameters(reader) || isFrozen(reader) == isFrozen(chain.places[0]),
+            isFixed(reader) == chain.isFixed,
+            let layer = network.nodes[reader].layer as? Kind, fits(layer)
+        else { return nil }
+        chain.places.append(reader)
+        return layer
+    }
+
+    private func takeSum(into chain: inout Chain) {
+        let last = chain.places[chain.places.count - 1]
+        guard let sum = readers[last].first, network.sources[sum].count == 2, take(Add.self, into: &chain) != nil
+        else { return }
+        chain.shortcut = network.sources[sum].first { $0 != last }
+    }
+
+    private func takeActivation(into chain: inout Chain) {
+        if take(ReLU.self, into: &chain) != nil {
+            chain.ceiling = .infinity
+        } else if take(ReLU6.self, into: &chain) != nil {
+            chain.ceiling = 6
+        }
+    }
+
+    /// Whether a normalisation belongs to the convolution before it.
+    private func followsConvolution(_ place: Int) -> Bool {
+        let source = network.sources[place][0]
+        return source >= 0 && network.nodes[source].layer is Convolution && readers[source].count == 1
+            && isFixed(source) && isFrozen(source) == isFrozen(place)
+    }
+
+    /// Whether a node's parameters and statistics stay as they are and nobody asks for gradients of its result.
+    private func isFixed(_ place: Int) -> Bool {
+        !needsGradient[place] && (options.mode == .prediction || isFrozen(place) || !hasParameters(place))
+    }
+
+    private func hasParameters(_ place: Int) -> Bool {
+        !network.nodes[place].layer.parameters(for: network.inputShapes(of: place)).isEmpty
     }
 
     private func isFrozen(_ place: Int) -> Bool { options.frozen.contains(network.nodes[place].name) }
@@ -117,8 +176,13 @@ struct Lowering {
                 places: group.places, name: nodes.map(\.name).joined(separator: "+"),
                 kind: type(of: nodes[0].layer).kind, layer: group.layer,
                 sources: group.sources.compactMap { makers[$0] }, inputs: inputs, output: network.shapes[last],
-                entries: group.layer.parameters(for: inputs).compactMap { layout["\(nodes[0].name).\($0.name)"] },
-                isFrozen: isFrozen(last), algorithm: group.layer.algorithm(for: inputs))
+                entries: group.places.flatMap { place in
+                    network.nodes[place].layer.parameters(for: network.inputShapes(of: place))
+                        .compactMap { layout["\(network.nodes[place].name).\($0.name)"] }
+                },
+                isFrozen: isFrozen(group.places[0]),
+                algorithm: group.layer.algorithm(
+                    for: inputs, predicting: options.mode == .prediction ? options.batchSize : nil))
         }
     }
 }

@@ -1,4 +1,5 @@
 public import ImprintCore
+internal import Synchronization
 
 /// A network compiled for a batch size and a mode: one block of memory, and the order in which to run over it.
 ///
@@ -69,6 +70,9 @@ public final class Plan {
     let steps: [Step]
     let gradients: AlignedMemory
     let arena: AlignedMemory
+    /// What layers keep of the parameters, and as of which of their changes.
+    private let prepared: AlignedMemory
+    private var preparedChanges = -1
     let team: Team
     private let images: Activation
     /// What the team is asked to do next.
@@ -87,6 +91,7 @@ public final class Plan {
         let arena = try AlignedMemory(byteCount: layout.byteCount)
         let gradients = try AlignedMemory(
             byteCount: training ? parameters.layout.trainableCount * MemoryLayout<Float>.stride : 0)
+        let prepared = try AlignedMemory(byteCount: compiler.preparedByteCount)
         let randomness = Randomness(seed: options.seed)
         let team = Team(count: options.workers.count)
 
@@ -123,6 +128,7 @@ public final class Plan {
                         ? gradients.floats() + entry.offset : nil
                 },
                 saved: pointer(plan.saved), scratch: pointer(buffers.scratch),
+                prepared: prepared.base + plan.preparedOffset,
                 algorithm: operation.algorithm, worker: Worker(team: team, index: 0),
                 training: training, place: operation.places[operation.places.count - 1],
                 frozen: operation.isFrozen, randomness: randomness)
@@ -139,6 +145,7 @@ public final class Plan {
         self.trained = Plan.trainedRanges(parameters.layout, frozen: options.frozen)
         self.gradients = gradients
         self.arena = arena
+        self.prepared = prepared
         self.randomness = randomness
         self.team = team
         if training && trained.isEmpty && !options.inputGradient {
@@ -172,7 +179,13 @@ public final class Plan {
     public func forward(count: Int) {
         checkCount(count)
         randomness.step += 1
+        if parameters.changes.load(ordering: .relaxed) != preparedChanges {
+            run(.prepare, count)
+            preparedChanges = parameters.changes.load(ordering: .relaxed)
+        }
         run(.forward, count)
+        // Running statistics have moved.
+        if options.mode == .training { noteOwnChange() }
     }
 
     /// Computes all gradients from `outputGradient` for the `count` images of the last forward pass.
@@ -182,6 +195,12 @@ public final class Plan {
         precondition(options.mode == .training, "backward needs a plan compiled for training")
         checkCount(count)
         run(.backward, count)
+    }
+
+    /// Tells whoever shares the parameters that this plan has changed those that it trains.
+    func noteOwnChange() {
+        let before = parameters.changes.add(1, ordering: .relaxed).oldValue
+        if before == preparedChanges { preparedChanges = before + 1 }
     }
 
     private func run(_ pass: Pass, _ count: Int) {
@@ -220,11 +239,13 @@ public final class Plan {
 
 extension Plan: TeamTask {
     private enum Pass {
-        case forward, backward
+        case prepare, forward, backward
     }
 
     func run(_ worker: Worker) {
         switch pass {
+        case .prepare:
+            for step in steps { step.layer.prepare(step.contexts[worker.index]) }
         case .forward:
             for step in steps { step.layer.forward(step.contexts[worker.index], batch: count) }
         case .backward:

@@ -22,6 +22,8 @@ struct PlanCompiler {
         var outputMoments: MomentsBuffer?
         var inputGradients: [InputGradient?]
         var saved: Arena.Buffer
+        /// Where its prepared memory begins, in bytes.
+        var preparedOffset: Int
         var runsBackward: Bool
     }
 
@@ -40,6 +42,8 @@ struct PlanCompiler {
     /// Whether the gradient of an operation's result is needed.
     private let needsGradient: [Bool]
     private(set) var arena = Arena()
+    /// What the operations keep of the parameters, in bytes.
+    private(set) var preparedByteCount = 0
 
     init(_ network: Network, layout: ParameterLayout, options: Plan.Options) {
         operations = Lowering.operations(of: network, layout: layout, options: options)
@@ -110,7 +114,8 @@ struct PlanCompiler {
                 Buffers(
                     output: Pair(values: values, gradient: nil),
                     inputGradients: operation.sources.map { _ in nil },
-                    saved: saved, runsBackward: runsBackward))
+                    saved: saved, preparedOffset: preparedByteCount, runsBackward: runsBackward))
+            preparedByteCount += roundedUp(memory.prepared, to: 64)
         }
         let scratch = arena.buffer(bytes: scratchBytes, at: 0)
         arena.keep(scratch, at: end)

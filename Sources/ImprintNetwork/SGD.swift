@@ -83,6 +83,7 @@ public final class SGD {
             rate: options.learningRate * factor, gradientScale: scale)
         plan.team.run(self)
         update = nil
+        plan.noteOwnChange()
         return norm
     }
 

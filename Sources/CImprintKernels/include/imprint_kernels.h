@@ -88,6 +88,8 @@ void imprint_normalization_backward_pooled(const imprint_normalization *t, const
 // dx of pixels that no window holds: b * x + k. dx may be x.
 void imprint_normalization_backward_unpooled(const imprint_normalization *t, const float *x, float *dx, size_t rows);
 
+// y[r][c] = factor[c] * x[r][c].
+void imprint_scale_channels(const float *x, const float *factor, float *y, size_t rows, size_t channels);
 // y[c][r] = x[r][c].
 void imprint_transpose(const float *x, float *y, size_t rows, size_t columns);
 // y[r][c] = min(max(y[r][c] + bias[c] + shortcut[r][c], floor), ceiling), NaN where it is NaN; bias and shortcut may be

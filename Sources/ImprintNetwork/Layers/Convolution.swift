@@ -62,9 +62,9 @@ public struct Convolution: Layer {
         return hasBias ? [weight, bias] : [weight]
     }
 
-    public func algorithm(for inputs: [Shape]) -> Algorithm {
+    public func algorithm(for inputs: [Shape], predicting batch: Int?) -> Algorithm {
         if groups > 1 && groups == inputs[0].channels && groups == outputChannels { return .direct }
-        if Winograd.isWorthwhile(self, over: inputs[0]) { return .winograd }
+        if Winograd.isWorthwhile(self, over: inputs[0], predicting: batch) { return .winograd }
         let isPointwise =
             kernelSize == 1 && stride == 1 && groups == 1
             && (padding == .valid || padding == .same || padding == .all(0))

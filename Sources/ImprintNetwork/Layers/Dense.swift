@@ -37,7 +37,7 @@ public struct Dense: Layer {
         return hasBias ? [weight, bias] : [weight]
     }
 
-    public func algorithm(for inputs: [Shape]) -> Algorithm { .matrixProduct }
+    public func algorithm(for inputs: [Shape], predicting batch: Int?) -> Algorithm { .matrixProduct }
 
     /// For xᵀ and yᵀ, or for dxᵀ.
     public func memory(_ request: MemoryRequest) -> LayerMemory {

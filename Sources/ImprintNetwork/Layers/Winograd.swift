@@ -37,7 +37,7 @@ struct Winograd {
     private var blockTiles: Int { blockRows * Int(tiles.tile_columns) }
 
     /// Whether a convolution is computed so: docs/engine.md has the measurements behind the rule.
-    static func isWorthwhile(_ layer: Convolution, over input: Shape) -> Bool {
+    static func isWorthwhile(_ layer: Convolution, over input: Shape, predicting batch: Int?) -> Bool {
         let window = layer.window.kernelWindow(over: input)
         return layer.kernelSize == 3 && layer.stride == 1 && layer.dilation == 1 && layer.groups == 1
             && (0...2).contains(window.padding_top) && (0...2).contains(window.padding_left)
