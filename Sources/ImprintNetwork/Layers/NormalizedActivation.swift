@@ -93,7 +93,8 @@ struct NormalizedActivation: Layer {
         context.worker.forEach(blocks) { block in
             let start = block * Self.blockRows(channels)
             moments.record(
-                context.input.values + start * channels, rows: min(Self.blockRows(channels), rows - start), block: block)
+                context.input.values + start * channels, rows: min(Self.blockRows(channels), rows - start), block: block
+            )
         }
         return moments
     }
