@@ -27,12 +27,12 @@ typedef uint8_t bytes __attribute__((ext_vector_type(16)));
     }
 
 // Calls part(..., r, 4, c, n) for four rows at a time and (..., r, 1, c, n) for the others: sums lie in memory, and this
-// way are read and written a quarter as often.
-#define OVER_ROWS(rows, channels, part, ...)                                              \
-    {                                                                                     \
-        size_t r = 0;                                                                     \
-        for (; r + 4 <= (rows); r += 4) OVER_CHANNELS(channels, part, __VA_ARGS__, r, 4)  \
-        for (; r < (rows); r++) OVER_CHANNELS(channels, part, __VA_ARGS__, r, 1)          \
+// way are read and written a quarter as often. Rows that are long enough go one by one, since memory is fastest in order.
+#define OVER_ROWS(rows, channels, part, ...)                                                                  \
+    {                                                                                                         \
+        size_t r = 0;                                                                                         \
+        for (; (channels) < 64 && r + 4 <= (rows); r += 4) OVER_CHANNELS(channels, part, __VA_ARGS__, r, 4)   \
+        for (; r < (rows); r++) OVER_CHANNELS(channels, part, __VA_ARGS__, r, 1)                              \
     }
 
 // Moments ----------------------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ CLONES void imprint_normalization_forward_pooled(const imprint_normalization *t,
 // Backward: sums ---------------------------------------------------------------------------------------------------
 
 // Sums are taken in float over so many rows and then added in double: fast, and exact enough for any image size.
-enum { block_rows = 64, block_channels = 256 };
+enum { block_rows = 64, block_channels = 2048 };
 
 // What is added up in float: the gradients, and the gradients times the deviations.
 typedef struct {
@@ -171,6 +171,11 @@ PART sums_part(const imprint_normalization *t, const float *x, const float *z, c
     STORE(sums->products + i, products);
 }
 
+static inline void clear_block(block_sums *block, size_t width) {
+    memset(block->gradients, 0, width * sizeof(float));
+    memset(block->products, 0, width * sizeof(float));
+}
+
 static inline void add_block(const block_sums *block, double *sums, size_t channels, size_t c0, size_t width) {
     for (size_t i = 0; i < width; i++) {
         sums[c0 + i] += block->gradients[i];
@@ -187,7 +192,8 @@ CLONES void imprint_normalization_sums(const imprint_normalization *t, const flo
         size_t height = least(block_rows, rows - r0), start = r0 * channels;
         for (size_t c0 = 0; c0 < channels; c0 += block_channels) {
             size_t width = least(block_channels, channels - c0);
-            block_sums block = {{0}, {0}};
+            block_sums block;
+            clear_block(&block, width);
             OVER_ROWS(height, width, sums_part, t, x + start, z ? z + start : 0, dz + start, &block, c0)
             add_block(&block, sums, channels, c0, width);
         }
@@ -218,7 +224,8 @@ CLONES void imprint_normalization_sums_pooled(const imprint_normalization *t, co
         size_t end = least(i0 + block_rows, width / 2);
         for (size_t c0 = 0; c0 < channels; c0 += block_channels) {
             size_t part = least(block_channels, channels - c0);
-            block_sums block = {{0}, {0}};
+            block_sums block;
+            clear_block(&block, part);
             for (size_t i = i0; i < end; i++)
                 OVER_CHANNELS(part, sums_pooled_part, t, x + 2 * i * channels, line, choice + i * channels,
                               dz + i * channels, &block, c0)

@@ -1,7 +1,7 @@
 /// Decides which buffers a plan needs, when each is alive and which activations share one.
 ///
-/// Time runs 0, 1, … over the operations forward, then over the same operations backward; a buffer lives from its first writer
-/// to its last reader.
+/// Time runs 0, 1, … over the operations forward, then over the same operations backward; a buffer lives from its first
+/// writer to its last reader.
 struct PlanCompiler {
     /// An activation's values and gradient.
     struct Pair {
@@ -123,7 +123,7 @@ struct PlanCompiler {
         return (input, scratch, nodes)
     }
 
-    /// The buffer that the operation at `place` writes its result into: its input's where that is safe, else one of its own.
+    /// The buffer that the operation at `place` writes its result into: its input's where that is safe, else its own.
     private mutating func valuesBuffer(
         of place: Int, input: Pair, nodes: [Buffers], protected: Set<Arena.Buffer>
     ) -> Arena.Buffer {
