@@ -16,7 +16,7 @@ CLONES void imprint_scale_shift(const float *x, const float *scale, const float 
     for (size_t r = 0; r < rows; r++) {
         const float *xr = x + r * channels;
         float *yr = y + r * channels;
-        for (size_t c = 0; c < channels; c++) yr[c] = scale[c] * xr[c] + shift[c];
+        IN_PLACE for (size_t c = 0; c < channels; c++) yr[c] = scale[c] * xr[c] + shift[c];
     }
 }
 
@@ -54,6 +54,6 @@ CLONES void imprint_batch_norm_backward(const float *x, const float *dy, const f
                                         const float *k, float *dx, size_t rows, size_t channels) {
     for (size_t r = 0; r < rows; r++) {
         size_t row = r * channels;
-        for (size_t c = 0; c < channels; c++) dx[row + c] = a[c] * dy[row + c] + b[c] * x[row + c] + k[c];
+        IN_PLACE for (size_t c = 0; c < channels; c++) dx[row + c] = a[c] * dy[row + c] + b[c] * x[row + c] + k[c];
     }
 }
