@@ -135,6 +135,41 @@ void imprint_average_pool_forward(const imprint_window *window, const float *x, 
 // dx = dy spread evenly over the pixels that were averaged.
 void imprint_average_pool_backward(const imprint_window *window, const float *dy, float *dx, int counts_padding);
 
+// Winograd ---------------------------------------------------------------------------------------------------------
+
+// The tiles of a 3x3 convolution with stride 1: each 4x4 tile of the output reads a 6x6 window of the input. Zeros lie
+// all round the image that is read: padding_top rows and padding_left columns before it, as many as are asked for after.
+typedef struct {
+    int32_t height, width, channels;                          // of the image that the 6x6 windows read
+    int32_t output_height, output_width, output_channels;     // of the image that the 4x4 tiles make up
+    int32_t padding_top, padding_left;                        // the window of tile (0,0) begins at (-top, -left)
+    int32_t tile_rows, tile_columns;                          // ceil(output_height / 4), ceil(output_width / 4)
+} imprint_tiles;
+
+// F(4x4,3x3) turns the convolution into 36 products of matrices M_k = V_k U_k, of a row for each tile. Matrix k begins
+// at k * stride. Rows of tiles are counted through all images of the batch: row r lies in image r / tile_rows. Tile t
+// is (r - first_row) * tile_columns + column. A panel is a run of channels that the matrices hold alone.
+
+// V = B^T d B: v[k*stride + t*channels + c] for the tiles of `rows` rows of tiles from first_row on.
+void imprint_winograd_input(const imprint_tiles *tiles, const float *x, size_t first_row, size_t rows, float *v,
+                            size_t stride);
+// y = A^T M A for a panel: reads m[k*stride + t*panel + c] and writes the output's channels first_channel + c.
+void imprint_winograd_output(const imprint_tiles *tiles, const float *m, size_t stride, size_t first_channel,
+                             size_t panel, size_t first_row, size_t rows, float *y);
+// dM = A dy A^T for all output channels: dm[k*stride + t*output_channels + c].
+void imprint_winograd_output_gradient(const imprint_tiles *tiles, const float *dy, size_t first_row, size_t rows,
+                                      float *dm, size_t stride);
+// U = G g G^T for a panel: u[k*stride + i*panel + o] of w[3][3][inputs][outputs] at output channel first_output + o.
+void imprint_winograd_weights(const float *w, size_t inputs, size_t outputs, size_t first_output, size_t panel,
+                              float *u, size_t stride);
+// The same of the kernel turned by 180 degrees with inputs and outputs exchanged, which makes a convolution its own data
+// gradient: u[k*stride + o*panel + i] of input channel first_input + i, for all output channels o.
+void imprint_winograd_turned_weights(const float *w, size_t inputs, size_t outputs, size_t first_input, size_t panel,
+                                     float *u, size_t stride);
+// dg = G^T dU G for a panel: dw[p][q][i][first_output + o] from du[k*stride + i*panel + o].
+void imprint_winograd_weights_gradient(const float *du, size_t stride, size_t inputs, size_t outputs,
+                                       size_t first_output, size_t panel, float *dw);
+
 // Optimiser --------------------------------------------------------------------------------------------------------
 
 // One pass of stochastic gradient descent with momentum:
@@ -143,18 +178,5 @@ void imprint_sgd(float *parameters, const float *gradients, float *velocities, s
                  float momentum, float weight_decay, float gradient_scale, int nesterov);
 // The sum of the squares.
 double imprint_sum_of_squares(const float *x, size_t count);
-
-typedef struct {
-    int32_t height, width, channels;
-    int32_t output_height, output_width, output_channels;
-    int32_t padding_top, padding_left;
-    int32_t tile_rows, tile_columns;
-} imprint_tiles;
-void imprint_winograd_input(const imprint_tiles *tiles, const float *x, size_t first_row, size_t rows, float *v, size_t stride);
-void imprint_winograd_output(const imprint_tiles *tiles, const float *m, size_t stride, size_t first_channel, size_t panel, size_t first_row, size_t rows, float *y);
-void imprint_winograd_output_gradient(const imprint_tiles *tiles, const float *dy, size_t first_row, size_t rows, float *dm, size_t stride);
-void imprint_winograd_weights(const float *w, size_t inputs, size_t outputs, size_t first_output, size_t panel, float *u, size_t stride);
-void imprint_winograd_turned_weights(const float *w, size_t inputs, size_t outputs, size_t first_input, size_t panel, float *u, size_t stride);
-void imprint_winograd_weights_gradient(const float *du, size_t stride, size_t inputs, size_t outputs, size_t first_output, size_t panel, float *dw);
 
 #endif
