@@ -1,8 +1,8 @@
 #include "window.h"
 
-// Depthwise convolution. Square kernels of 3 or 5 with a stride of 1 or 2 over at least one vector of channels go through
-// tiles of pixels whose sums stay in registers while every pixel that leads to them is read once; the compiler unrolls
-// these loops for each kernel and stride. All others take the plain loops.
+// Depthwise convolution. Square kernels of 3 or 5 with a stride of 1 or 2 over at least one vector of channels go
+// through tiles of pixels whose sums stay in registers while every pixel that leads to them is read once; the compiler
+// unrolls these loops for each kernel and stride. All others take the plain loops.
 
 // A tile's height and width in pixels of the output.
 INLINE int32_t tile_rows(int32_t kernel) { return kernel == 3 ? 2 : 1; }
@@ -117,8 +117,8 @@ CLONES void imprint_depthwise_forward(const imprint_window *w, const float *x, c
 
 // Backward, input --------------------------------------------------------------------------------------------------
 
-// The pixels of the input through which the windows of a tile first pass: stride times as many rows and columns as the tile
-// has. (oy, ox) is the tile's first window; windows up to `before` rows and columns earlier reach into these pixels too.
+// A tile of dx: the pixels under the first taps of a tile of windows, stride times as many a row and a column. (oy, ox)
+// is the first window; windows up to `before` rows and columns earlier reach into these pixels too.
 INLINE void backward_input_tile(const imprint_window *w, const float *dy, const float *weight, float *dx, int32_t oy,
                                 int32_t ox, int32_t kernel, int32_t stride, int at_edge) {
     const int32_t rows = stride == 1 ? tile_rows(kernel) : 1, before = (kernel - 1) / stride;
@@ -161,8 +161,9 @@ INLINE void backward_input_tiles(const imprint_window *w, const float *dy, const
     for (int32_t oy = w->padding_top / stride; oy * stride < w->height + w->padding_top; oy += rows)
         for (int32_t ox = w->padding_left / stride; ox * stride < w->width + w->padding_left; ox += tile_columns) {
             int32_t iy = oy * stride - w->padding_top, ix = ox * stride - w->padding_left;
-            int whole = oy >= before && ox >= before && oy + rows <= w->output_height && ox + tile_columns <= w->output_width
-                && iy >= 0 && ix >= 0 && iy + rows * stride <= w->height && ix + tile_columns * stride <= w->width;
+            int whole = oy >= before && ox >= before && oy + rows <= w->output_height
+                && ox + tile_columns <= w->output_width && iy >= 0 && ix >= 0
+                && iy + rows * stride <= w->height && ix + tile_columns * stride <= w->width;
             if (whole) backward_input_tile(w, dy, weight, dx, oy, ox, kernel, stride, 0);
             else backward_input_tile(w, dy, weight, dx, oy, ox, kernel, stride, 1);
         }
@@ -188,7 +189,8 @@ CLONES void imprint_depthwise_backward_input(const imprint_window *w, const floa
 
 // Backward, weight -------------------------------------------------------------------------------------------------
 
-// Adds the products of a tile of dy and the windows over x to `sums`, for `vectors` vectors of channels from the first one on.
+// Adds the products of a tile of dy with the windows over x to `sums`, for the vectors of channels first ..< end. Where
+// pixels of the tile lie outside, dy counts as 0.
 INLINE void backward_weight_tile(const imprint_window *w, const float *x, const float *dy, size_t first, size_t end,
                                  vec *sums, int32_t oy, int32_t ox, int32_t kernel, int32_t stride, int at_edge) {
     const int32_t rows = tile_rows(kernel);

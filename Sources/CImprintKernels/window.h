@@ -17,8 +17,8 @@ typedef float vec __attribute__((vector_size(lanes * sizeof(float)), aligned(4),
 #define VEC(p) (*(const vec *)(p))
 #define STORE(p, v) (*(vec *)(p) = (v))
 
-// The vectors that `channels` channels need, 16 or more, and where one begins: the last one reaches back over channels that
-// the one before it holds as well, so that it ends with the last channel.
+// The vectors that `channels` channels need, 16 or more, and where one begins: the last one reaches back over channels
+// that the one before it holds as well, so that it ends with the last channel.
 INLINE size_t vec_count(size_t channels) { return (channels + lanes - 1) / lanes; }
 INLINE size_t vec_start(size_t index, size_t channels) {
     size_t c = index * lanes;

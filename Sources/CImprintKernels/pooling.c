@@ -1,46 +1,5 @@
 #include "window.h"
 
-// The place in the image of the tap (ky, kx) of the window at `pixel`, or null where it lies outside.
-static inline const float *tap_address(const imprint_window *w, const float *x, size_t first_channel, int32_t iy,
-                                       int32_t ix) {
-    if (iy < 0 || iy >= w->height || ix < 0 || ix >= w->width) return 0;
-    return x + ((size_t)iy * w->width + ix) * w->channels + first_channel;
-}
-
-// Walks over the windows of the pixels first_pixel ..< first_pixel + pixels and their taps, inside the image or not;
-// in the body: iy, ix and `column`, the tap's place in the matrix.
-#define FOR_EACH_COLUMN(w)                                                                               \
-    size_t column = 0;                                                                                   \
-    for (size_t p = first_pixel; p < first_pixel + pixels; p++) {                                        \
-        int32_t iy0 = (int32_t)(p / (w)->output_width) * (w)->stride_height - (w)->padding_top;          \
-        int32_t ix0 = (int32_t)(p % (w)->output_width) * (w)->stride_width - (w)->padding_left;          \
-        for (int32_t ky = 0; ky < (w)->kernel_height; ky++)                                              \
-            for (int32_t kx = 0; kx < (w)->kernel_width; kx++, column += channels) {                     \
-                int32_t iy = iy0 + ky * (w)->dilation_height, ix = ix0 + kx * (w)->dilation_width;
-
-#define END_FOR_EACH_COLUMN \
-    }                       \
-    }
-
-CLONES void imprint_im2col(const imprint_window *w, const float *x, size_t first_channel, size_t channels,
-                           size_t first_pixel, size_t pixels, float *columns) {
-    FOR_EACH_COLUMN(w)
-    const float *tap = tap_address(w, x, first_channel, iy, ix);
-    float *out = columns + column;
-    if (tap) for (size_t c = 0; c < channels; c++) out[c] = tap[c];
-    else for (size_t c = 0; c < channels; c++) out[c] = 0;
-    END_FOR_EACH_COLUMN
-}
-
-CLONES void imprint_col2im(const imprint_window *w, const float *dcolumns, size_t first_channel, size_t channels,
-                           size_t first_pixel, size_t pixels, float *dx) {
-    FOR_EACH_COLUMN(w)
-    float *tap = (float *)tap_address(w, dx, first_channel, iy, ix);
-    const float *in = dcolumns + column;
-    if (tap) for (size_t c = 0; c < channels; c++) tap[c] += in[c];
-    END_FOR_EACH_COLUMN
-}
-
 CLONES void imprint_max_pool_forward(const imprint_window *w, const float *x, float *y, uint8_t *choice) {
     size_t channels = w->channels;
     FOR_EACH_OUTPUT(w)
