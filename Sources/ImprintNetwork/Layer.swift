@@ -36,6 +36,10 @@ public protocol Layer: Codable, Hashable, Sendable {
     /// - Parameter batch: how many images at most are predicted at once; `nil` in training.
     func algorithm(for inputs: [Shape], predicting batch: Int?) -> Algorithm
 
+    /// How many multiplications, each with an addition, the layer's formula takes for one image, whatever the algorithm; 0
+    /// where it has no sums of products.
+    func multiplications(for inputs: [Shape]) -> Int
+
     /// How much memory the layer needs beside its activations.
     func memory(_ request: MemoryRequest) -> LayerMemory
 
@@ -62,6 +66,7 @@ extension Layer {
     public var readsMoments: Bool { false }
     public func momentBlocks(_ request: MemoryRequest) -> Int? { nil }
     public func algorithm(for inputs: [Shape], predicting batch: Int?) -> Algorithm { .direct }
+    public func multiplications(for inputs: [Shape]) -> Int { 0 }
     public func prepare(_ context: LayerContext) {}
     public func memory(_ request: MemoryRequest) -> LayerMemory { LayerMemory() }
 }

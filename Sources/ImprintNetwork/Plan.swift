@@ -8,7 +8,7 @@ internal import Synchronization
 /// with whoever else holds them.
 public final class Plan {
     /// What a plan is compiled for.
-    public enum Mode: Sendable {
+    public enum Mode: String, Codable, Sendable {
         /// Forward only, with the running statistics of norms and without dropout.
         case prediction
         /// Forward and backward.
@@ -154,6 +154,9 @@ public final class Plan {
         }
     }
 
+    /// What the plan does with each layer, in order of execution.
+    public var summary: [LayerSummary] { Overview(network, options: options).layers }
+
     /// The bytes that activations, gradients of activations and scratch memory take together.
     public var arenaByteCount: Int { arena.byteCount }
 
@@ -257,33 +260,6 @@ extension Plan: TeamTask {
                         worker: worker)
                 }
             }
-        }
-    }
-}
-
-extension Plan {
-    /// What a plan does with one layer, or with several that it computes together.
-    public struct LayerSummary: Hashable, Codable, Sendable {
-        /// The node's name; of several, their names with + between.
-        public let name: String
-        /// The kind of layer, of several the first one's.
-        public let kind: String
-        /// The way in which it is computed.
-        public let algorithm: Algorithm
-        /// The shape of its result, for one image.
-        public let output: Shape
-        /// How many numbers of it are trained.
-        public let parameterCount: Int
-    }
-
-    /// What the plan does with each layer, in order of execution.
-    public var summary: [LayerSummary] {
-        steps.map { step in
-            LayerSummary(
-                name: step.name, kind: step.operation.kind, algorithm: step.operation.algorithm,
-                output: step.operation.output,
-                parameterCount: step.operation.entries
-                    .reduce(0) { $0 + ($1.parameter.role == .statistic ? 0 : $1.parameter.count) })
         }
     }
 }

@@ -21,6 +21,8 @@ struct PlanCompiler {
         /// Where moments of the output are recorded for those who ask for them.
         var outputMoments: MomentsBuffer?
         var inputGradients: [InputGradient?]
+        /// What the layer asked for beside its activations.
+        let memory: LayerMemory
         var saved: Arena.Buffer
         /// Where its prepared memory begins, in bytes.
         var preparedOffset: Int
@@ -114,7 +116,7 @@ struct PlanCompiler {
                 Buffers(
                     output: Pair(values: values, gradient: nil),
                     inputGradients: operation.sources.map { _ in nil },
-                    saved: saved, preparedOffset: preparedByteCount, runsBackward: runsBackward))
+                    memory: memory, saved: saved, preparedOffset: preparedByteCount, runsBackward: runsBackward))
             preparedByteCount += roundedUp(memory.prepared, to: 64)
         }
         let scratch = arena.buffer(bytes: scratchBytes, at: 0)

@@ -1,6 +1,7 @@
 public import ArgumentParser
 internal import Foundation
 public import ImprintBenchmarks
+internal import ImprintNetwork
 
 struct BenchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -47,6 +48,7 @@ struct BenchCommand: ParsableCommand {
         #endif
         let options = BenchmarkOptions(
             threads: common.threadCount, seconds: seconds, photos: data.map { URL(filePath: $0) })
+        if !common.json { Terminal.note("\(Engine.current)") }
         var benchmark = Benchmark(options)
         for suite in suites {
             let wanted = Set(names.flatMap { suite.cases(named: $0) }.map(\.name))

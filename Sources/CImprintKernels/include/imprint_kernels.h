@@ -12,6 +12,8 @@
 
 // Whether the loops below run in their AVX-512 form (F, VL, BW, DQ and CD, as servers have had since 2017).
 int imprint_kernels_use_avx512(void);
+// What the loops below run with: "AVX-512", "AVX2", "SSE2", "NEON" or "none".
+const char *imprint_kernels_vector_instructions(void);
 
 // Elementwise ------------------------------------------------------------------------------------------------------
 

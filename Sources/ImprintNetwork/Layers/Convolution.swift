@@ -62,6 +62,12 @@ public struct Convolution: Layer {
         return hasBias ? [weight, bias] : [weight]
     }
 
+    public func multiplications(for inputs: [Shape]) -> Int {
+        let window = window.kernelWindow(over: inputs[0])
+        let taps = kernelSize.height * kernelSize.width * (inputs[0].channels / groups)
+        return Int(window.output_height) * Int(window.output_width) * outputChannels * taps
+    }
+
     public func algorithm(for inputs: [Shape], predicting batch: Int?) -> Algorithm {
         if groups > 1 && groups == inputs[0].channels && groups == outputChannels { return .direct }
         if Winograd.isWorthwhile(self, over: inputs[0], predicting: batch) { return .winograd }

@@ -37,6 +37,8 @@ public struct Dense: Layer {
         return hasBias ? [weight, bias] : [weight]
     }
 
+    public func multiplications(for inputs: [Shape]) -> Int { inputs[0].channels * outputChannels }
+
     public func algorithm(for inputs: [Shape], predicting batch: Int?) -> Algorithm { .matrixProduct }
 
     /// For xᵀ and yᵀ, or for dxᵀ.

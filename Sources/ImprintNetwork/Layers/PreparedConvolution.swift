@@ -35,6 +35,8 @@ struct PreparedConvolution: Layer {
         convolution.parameters(for: [inputs[0]]) + (normalization?.parameters(for: [inputs[0]]) ?? [])
     }
 
+    func multiplications(for inputs: [Shape]) -> Int { convolution.multiplications(for: [inputs[0]]) }
+
     func algorithm(for inputs: [Shape], predicting batch: Int?) -> Algorithm {
         convolution.algorithm(for: [inputs[0]], predicting: batch)
     }
