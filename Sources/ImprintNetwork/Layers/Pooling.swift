@@ -136,7 +136,7 @@ extension LayerContext {
     func forEachImage(_ batch: Int, _ body: (_ image: Int) -> Void) {
         let images = max(1, (1 << 17) / max(input.shape.count, output.shape.count))
         let chunks = (batch + images - 1) / images
-        workers.forEach(chunks) { chunk, _ in
+        worker.forEach(chunks) { chunk in
             for image in chunkRange(chunk, of: chunks, total: batch) { body(image) }
         }
     }

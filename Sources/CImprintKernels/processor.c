@@ -1,0 +1,11 @@
+#include "imprint_kernels.h"
+
+int imprint_kernels_use_avx512(void) {
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512cd");
+#else
+    return 0;
+#endif
+}
