@@ -53,7 +53,11 @@ struct ConvolutionProduct {
         blocks(rows, of: blockRows(layer, over: input))
     }
 
-    private static func blocks(_ rows: Int, of size: Int) -> Int { (rows + size - 1) / size }
+    /// Few blocks come in multiples of four, so that two or four threads have the same share.
+    private static func blocks(_ rows: Int, of size: Int) -> Int {
+        let blocks = (rows + size - 1) / size
+        return (fewestBlocks...16).contains(blocks) ? roundedUp(blocks, to: 4) : blocks
+    }
 
     /// The fewest blocks that are shared among threads as they are; of fewer, each thread takes some channels of all.
     private static let fewestBlocks = 4
