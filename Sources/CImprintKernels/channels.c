@@ -30,10 +30,10 @@ CLONES void imprint_scale_channels(const float *x, const float *factor, float *y
         for (size_t c = 0; c < channels; c++) y[r * channels + c] = factor[c] * x[r * channels + c];
 }
 
-void imprint_transpose(const float *x, float *y, size_t rows, size_t columns) {
+void imprint_transpose(const float *x, size_t stride, float *y, size_t rows, size_t columns) {
     // In squares whose lines stay in cache.
     for (size_t r0 = 0; r0 < rows; r0 += 16)
         for (size_t c0 = 0; c0 < columns; c0 += 16)
             for (size_t r = r0; r < rows && r < r0 + 16; r++)
-                for (size_t c = c0; c < columns && c < c0 + 16; c++) y[c * rows + r] = x[r * columns + c];
+                for (size_t c = c0; c < columns && c < c0 + 16; c++) y[c * rows + r] = x[r * stride + c];
 }

@@ -11,8 +11,6 @@ enum { tile_columns = 4, most_rows = 2, most_taps = 25 };
 // The vectors of channels whose sums over an image, the gradient of the weights, are kept in the first cache.
 enum { group = 8 };
 
-#define UNROLL _Pragma("clang loop unroll(full)")
-
 INLINE int has(const imprint_window *w, int32_t kernel, int32_t stride) {
     return w->kernel_height == kernel && w->kernel_width == kernel && w->stride_height == stride
         && w->stride_width == stride && w->dilation_height == 1 && w->dilation_width == 1 && w->channels >= lanes;
@@ -26,19 +24,8 @@ INLINE int has(const imprint_window *w, int32_t kernel, int32_t stride) {
     else if (has(w, 5, 2)) tiled(w, __VA_ARGS__, 5, 2);     \
     else plain(w, __VA_ARGS__);
 
-// Images beyond the second cache are asked for a row of tiles ahead: so many parallel streams no processor foresees.
-INLINE int is_large(const imprint_window *w) {
-    return (size_t)w->height * w->width * w->channels > (1 << 17);
-}
-
 INLINE void load_taps(const float *weight, size_t channels, int32_t kernel, vec *taps) {
     UNROLL for (int32_t t = 0; t < kernel * kernel; t++) taps[t] = VEC(weight + t * channels);
-}
-
-// Asks for `rows` rows of `columns` pixels.
-INLINE void prefetch(const float *first, int32_t rows, int32_t columns, ptrdiff_t row, ptrdiff_t channels) {
-    UNROLL for (int32_t i = 0; i < rows; i++)
-        UNROLL for (int32_t j = 0; j < columns; j++) __builtin_prefetch(first + i * row + j * channels);
 }
 
 // Whether the tile of the output at (oy, ox) and all that its windows cover lie inside.

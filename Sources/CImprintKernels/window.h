@@ -10,6 +10,8 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
+#define UNROLL _Pragma("clang loop unroll(full)")
+
 // The channels that one vector holds: a register of AVX-512, two of AVX2, four of SSE. The functions here take and give
 // vectors through pointers or in macros, since how vectors are passed by value depends on the processor.
 enum { lanes = 16 };
@@ -23,6 +25,16 @@ INLINE size_t vec_count(size_t channels) { return (channels + lanes - 1) / lanes
 INLINE size_t vec_start(size_t index, size_t channels) {
     size_t c = index * lanes;
     return c + lanes <= channels ? c : channels - lanes;
+}
+
+// Images beyond the second cache are asked for before they are needed: kernels walk over so many rows and columns at
+// once that no processor foresees what comes next.
+INLINE int is_large(const imprint_window *w) { return (size_t)w->height * w->width * w->channels > (1 << 17); }
+
+// Asks for `rows` rows of `columns` pixels.
+INLINE void prefetch(const float *first, int32_t rows, int32_t columns, ptrdiff_t row, ptrdiff_t channels) {
+    for (int32_t i = 0; i < rows; i++)
+        for (int32_t j = 0; j < columns; j++) __builtin_prefetch(first + i * row + j * channels);
 }
 
 INLINE int32_t smaller(int32_t a, int32_t b) { return a < b ? a : b; }

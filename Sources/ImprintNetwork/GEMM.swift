@@ -1,5 +1,6 @@
 internal import CImprintKernels
 internal import COpenBLAS
+internal import ImprintCore
 
 #if canImport(Glibc)
     internal import Glibc
@@ -72,6 +73,59 @@ enum GEMM {
     /// Whether OpenBLAS's kernels for small products, of matrices that are not transposed, ask the system for memory each
     /// time: where the columns leave a rest of 1 to 8 in a vector of 16.
     static func asksForMemory(columns: Int) -> Bool { (1...8).contains(columns % 16) }
+
+    /// A matrix [inner, columns] that lies in memory as panels of 64 columns, one after the other.
+    ///
+    /// Products with a panel fit into the cache, and OpenBLAS takes them as they lie: for matrices that are multiplied with
+    /// many rows, or many times, that is worth a copy.
+    struct Panels {
+        static let width = 64
+        let values: UnsafePointer<Float>
+        let inner: Int
+        let columns: Int
+
+        /// Whether a matrix of so many columns can be cut into panels.
+        static func fit(columns: Int) -> Bool { !asksForMemory(columns: columns % width) }
+
+        static func count(columns: Int) -> Int { (columns + width - 1) / width }
+
+        /// Copies one panel of a matrix [inner, columns] to its place in `panels`.
+        static func copy(
+            _ panel: Int, of matrix: Matrix, inner: Int, columns: Int, into panels: UnsafeMutablePointer<Float>
+        ) {
+            let first = panel * width
+            let count = min(width, columns - first)
+            let panel = panels + first * inner
+            if matrix.transposed {
+                imprint_transpose(matrix.values + first * matrix.stride, matrix.stride, panel, count, inner)
+            } else {
+                for row in 0..<inner {
+                    (panel + row * count).update(from: matrix.values + row * matrix.stride + first, count: count)
+                }
+            }
+        }
+    }
+
+    /// The columns of C = A·B that belong to one panel of B [inner, columns], with A [rows, inner] not transposed.
+    static func multiply(
+        rows: Int, _ a: Matrix, _ b: Panels, panel: Int, into c: UnsafeMutablePointer<Float>, stride: Int
+    ) {
+        let first = panel * Panels.width
+        let width = min(Panels.width, b.columns - first)
+        let depth = (b.inner + 127) / 128
+        let height = (rows * width * ((b.inner + depth - 1) / depth) + unpackedProducts - 1) / unpackedProducts
+        for part in 0..<height {
+            let rows = chunkRange(part, of: height, total: rows)
+            for slice in 0..<depth {
+                let inner = chunkRange(slice, of: depth, total: b.inner)
+                multiply(
+                    rows: rows.count, columns: width, inner: inner.count,
+                    Matrix(a.values + rows.lowerBound * a.stride + inner.lowerBound, stride: a.stride),
+                    Matrix(b.values + first * b.inner + inner.lowerBound * width, stride: width),
+                    into: c + rows.lowerBound * stride + first, stride: stride, accumulating: slice > 0)
+            }
+        }
+    }
 
     /// C = A·B + (accumulating ? C : 0), with A [rows, inner], B [inner, columns] and C [rows, columns].
     static func multiply(

@@ -142,12 +142,16 @@ private final class Shared: @unchecked Sendable {
     /// How many rounds have begun.
     private let round = Atomic(0)
     private let arrived = Atomic(0)
+    private let sleepers = Atomic(0)
+    /// How often a waiting thread looks before it sleeps: for some 100 µs, but not at all where threads outnumber processors.
+    private let looks: Int
     private let passed = Atomic(0)
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
     init(count: Int) {
         self.count = count
+        looks = count <= sysconf(Int32(_SC_NPROCESSORS_ONLN)) ? 100_000 : 0
         pthread_mutex_init(mutex, nil)
         pthread_cond_init(condition, nil)
     }
@@ -159,25 +163,15 @@ private final class Shared: @unchecked Sendable {
         condition.deallocate()
     }
 
-    /// Wakes the threads for another round.
+    /// Begins another round.
     func begin() {
-        pthread_mutex_lock(mutex)
-        round.add(1, ordering: .releasing)
-        pthread_cond_broadcast(condition)
-        pthread_mutex_unlock(mutex)
+        round.add(1, ordering: .sequentiallyConsistent)
+        wakeSleepers()
     }
 
     /// Returns when so many rounds have begun.
-    ///
-    /// Looks for a while before it sleeps: within a training step a round follows the last one at once.
     func wait(for target: Int) {
-        for _ in 0..<200 {
-            if round.load(ordering: .acquiring) >= target { return }
-            sched_yield()
-        }
-        pthread_mutex_lock(mutex)
-        while round.load(ordering: .acquiring) < target { pthread_cond_wait(condition, mutex) }
-        pthread_mutex_unlock(mutex)
+        wait { round.load(ordering: .sequentiallyConsistent) >= target }
     }
 
     /// Returns when all members have come here.
@@ -186,14 +180,30 @@ private final class Shared: @unchecked Sendable {
         if arrived.add(1, ordering: .acquiringAndReleasing).newValue == count {
             arrived.store(0, ordering: .relaxed)
             claimed.store(0, ordering: .relaxed)
-            passed.store(before + 1, ordering: .releasing)
-            return
+            passed.store(before + 1, ordering: .sequentiallyConsistent)
+            wakeSleepers()
+        } else {
+            wait { passed.load(ordering: .sequentiallyConsistent) != before }
         }
-        var looks = 0
-        while passed.load(ordering: .acquiring) == before {
-            looks += 1
-            // Whoever is awaited may need this processor.
-            if looks > 4000 { sched_yield() }
-        }
+    }
+
+    /// Returns when `isOver`, which another member's store makes true, followed by `wakeSleepers`.
+    ///
+    /// Looks for a while before it sleeps, since to be woken takes longer than most waits.
+    private func wait(_ isOver: () -> Bool) {
+        for _ in 0..<looks where isOver() { return }
+        pthread_mutex_lock(mutex)
+        sleepers.add(1, ordering: .sequentiallyConsistent)
+        while !isOver() { pthread_cond_wait(condition, mutex) }
+        sleepers.subtract(1, ordering: .sequentiallyConsistent)
+        pthread_mutex_unlock(mutex)
+    }
+
+    /// Wakes who sleeps: they see the store before this call, or this call sees that they sleep.
+    private func wakeSleepers() {
+        guard sleepers.load(ordering: .sequentiallyConsistent) > 0 else { return }
+        pthread_mutex_lock(mutex)
+        pthread_cond_broadcast(condition)
+        pthread_mutex_unlock(mutex)
     }
 }

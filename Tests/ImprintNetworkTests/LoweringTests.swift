@@ -8,14 +8,22 @@ import Testing
         let testDescription: String
         let nodes: [Network.Node]
         var frozen: Set<String> = []
-        /// The names of the operations.
-        let operations: [String]
+        var inputGradient = false
+        /// The names of the operations of a plan for training.
+        var training: [String] = []
+        /// The names of the operations of a plan for prediction, in which nothing is frozen.
+        var prediction: [String] = []
 
-        init(_ description: String, _ nodes: [Network.Node], frozen: Set<String> = [], gives operations: [String]) {
+        init(
+            _ description: String, _ nodes: [Network.Node], frozen: Set<String> = [], inputGradient: Bool = false,
+            training: [String], prediction: [String]
+        ) {
             testDescription = description
             self.nodes = nodes
             self.frozen = frozen
-            self.operations = operations
+            self.inputGradient = inputGradient
+            self.training = training
+            self.prediction = prediction
         }
     }
 
@@ -37,79 +45,129 @@ import Testing
         ] + rest
     }
 
-    static let fused = [
+    /// A convolution, a norm, a ReLU and another convolution.
+    private static let chain = [
+        convolution(), node("n", BatchNormalization(), "c"), node("r", ReLU(), "n"), convolution("d", "r"),
+    ]
+
+    /// Two branches that meet in a sum, with a ReLU and a convolution behind it.
+    private static let shortcut = branches(
+        node("sum", Add(), "n", "m"), node("r", ReLU(), "sum"), convolution("d", "r"))
+
+    static let together = [
         Case(
             "norm, ReLU and pool",
             [
                 convolution(), node("n", BatchNormalization(), "c"), node("r", ReLU(), "n"), node("p", pool, "r"),
                 convolution("d", "p"),
-            ], gives: ["c", "n+r+p", "d"]),
+            ], training: ["c", "n+r+p", "d"], prediction: ["c+n+r", "p", "d"]),
         Case(
             "norm and pool", [convolution(), node("n", BatchNormalization(), "c"), node("p", pool, "n")],
-            gives: ["c", "n+p"]),
+            training: ["c", "n+p"], prediction: ["c+n", "p"]),
         Case(
             "two in a row, and the second is not the activation's",
             [
                 convolution(), node("n", BatchNormalization(), "c"), node("r", ReLU6(), "n"),
                 node("m", BatchNormalization(), "r"), node("s", ReLU(), "m"), node("t", ReLU(), "s"),
-            ], gives: ["c", "n+r", "m+s", "t"]),
+            ], training: ["c", "n+r", "m+s", "t"], prediction: ["c+n+r", "m+s", "t"]),
         Case(
-            "the later of two norms takes the sum",
-            branches(node("sum", Add(), "n", "m"), node("r", ReLU(), "sum")), gives: ["a", "m", "b", "n+sum+r"]),
+            "the later of two branches takes the sum", shortcut, training: ["a", "m", "b", "n+sum+r", "d"],
+            prediction: ["a+m", "b+n+sum+r", "d"]),
         Case(
             "whatever the order of the sum's inputs", branches(node("sum", Add(), "m", "n")),
-            gives: ["a", "m", "b", "n+sum"]),
+            training: ["a", "m", "b", "n+sum"], prediction: ["a+m", "b+n+sum"]),
         Case(
-            "the earlier one takes it where the later one is frozen",
-            branches(node("sum", Add(), "n", "m"), node("r", ReLU(), "sum")), frozen: ["n"],
-            gives: ["a", "b", "n", "m+sum+r"]),
+            "and whatever that of the norms",
+            [
+                convolution("a"), convolution("b"), node("n", BatchNormalization(), "b"),
+                node("m", BatchNormalization(), "a"), node("sum", Add(), "n", "m"),
+            ], training: ["a", "b", "n", "m+sum"], prediction: ["a+m", "b+n+sum"]),
         Case(
             "a sum with the input and no pool behind it",
             [
                 node("n", BatchNormalization(), "input"), node("sum", Add(), "input", "n"), node("r", ReLU(), "sum"),
                 node("p", pool, "r"),
-            ], gives: ["n+sum+r", "p"]),
+            ], training: ["n+sum+r", "p"], prediction: ["n+sum+r", "p"]),
         Case(
-            "frozen together",
+            "convolutions without norms",
             [
-                convolution(), node("n", BatchNormalization(), "c"), node("r", ReLU(), "n"),
-                convolution("d", "r"),
-            ], frozen: ["c", "n", "r"], gives: ["c", "n+r", "d"]),
+                convolution(), node("r", ReLU(), "c"), convolution("d", "r"), node("sum", Add(), "r", "d"),
+                node("s", ReLU6(), "sum"),
+            ], training: ["c", "r", "d", "sum", "s"], prediction: ["c+r", "d+sum+s"]),
+        Case(
+            "a sum before the norm",
+            [
+                convolution(), node("sum", Add(), "c", "input"), node("n", BatchNormalization(), "sum"),
+                node("r", ReLU(), "n"), convolution("d", "r"),
+            ], training: ["c", "sum", "n+r", "d"], prediction: ["c+sum", "n+r", "d"]),
+        Case(
+            "a convolution that two read",
+            [
+                convolution(), node("n", BatchNormalization(), "c"), node("sum", Add(), "n", "c"),
+                node("r", ReLU(), "sum"),
+            ], training: ["c", "n+sum+r"], prediction: ["c", "n+sum+r"]),
+        Case(
+            "frozen from the start", chain, frozen: ["c", "n", "r"], training: ["c+n+r", "d"],
+            prediction: ["c+n+r", "d"]),
+        Case(
+            "where nothing is to be frozen, it need not be", chain, frozen: ["c", "n"], training: ["c+n+r", "d"],
+            prediction: ["c+n+r", "d"]),
+        Case(
+            "a frozen convolution before a norm that is not", chain, frozen: ["c"], training: ["c", "n+r", "d"],
+            prediction: ["c+n+r", "d"]),
+        Case(
+            "a frozen norm behind a convolution that is not", chain, frozen: ["n"], training: ["c", "n+r", "d"],
+            prediction: ["c+n+r", "d"]),
+        Case(
+            "frozen, but gradients pass", chain, frozen: ["c", "n", "r"], inputGradient: true,
+            training: ["c", "n+r", "d"], prediction: ["c+n+r", "d"]),
+        Case(
+            "frozen branches", shortcut, frozen: ["a", "m", "b", "n"], training: ["a+m", "b+n+sum+r", "d"],
+            prediction: ["a+m", "b+n+sum+r", "d"]),
+        Case(
+            "the later branch is frozen", shortcut, frozen: ["b", "n"], training: ["a", "b+n", "m+sum+r", "d"],
+            prediction: ["a+m", "b+n+sum+r", "d"]),
+        Case(
+            "the earlier branch is frozen", shortcut, frozen: ["a", "m"], training: ["a+m", "b", "n+sum+r", "d"],
+            prediction: ["a+m", "b+n+sum+r", "d"]),
+        Case(
+            "only the later norm is frozen", shortcut, frozen: ["n"], training: ["a", "m", "b", "n+sum+r", "d"],
+            prediction: ["a+m", "b+n+sum+r", "d"]),
     ]
 
     static let apart =
         [
             Case(
-                "the norm is the result", [convolution(), node("n", BatchNormalization(), "c")], gives: ["c", "n"]),
+                "the norm is the result", [convolution(), node("n", BatchNormalization(), "c")],
+                training: ["c", "n"], prediction: ["c+n"]),
             Case(
                 "two readers",
                 [
                     convolution(), node("n", BatchNormalization(), "c"), node("r", ReLU(), "n"),
                     node("s", Add(), "r", "n"),
-                ], gives: ["c", "n", "r", "s"]),
+                ], training: ["c", "n", "r", "s"], prediction: ["c+n", "r", "s"]),
             Case(
                 "one reader that reads twice",
                 [convolution(), node("n", BatchNormalization(), "c"), node("s", Add(), "n", "n")],
-                gives: ["c", "n", "s"]),
+                training: ["c", "n", "s"], prediction: ["c+n", "s"]),
             Case(
-                "a sum of three", branches(node("sum", Add(), "n", "m", "a")), gives: ["a", "m", "b", "n", "sum"]),
-            Case(
-                "a frozen norm before an activation that is not",
-                [
-                    convolution(), node("n", BatchNormalization(), "c"), node("r", ReLU(), "n"),
-                    convolution("d", "r"),
-                ], frozen: ["n"], gives: ["c", "n", "r", "d"]),
+                "a sum of three", branches(node("sum", Add(), "n", "m", "a")),
+                training: ["a", "m", "b", "n", "sum"], prediction: ["a", "m", "b+n", "sum"]),
             Case(
                 "a pool that is read with what it pools",
                 [
                     convolution(), node("n", BatchNormalization(), "c"), node("r", ReLU(), "n"), node("p", pool, "r"),
                     node("f", GlobalAveragePool(), "r"), node("g", GlobalAveragePool(), "p"),
                     node("s", Add(), "f", "g"),
-                ], gives: ["c", "n+r", "p", "f", "g", "s"]),
+                ], training: ["c", "n+r", "p", "f", "g", "s"], prediction: ["c+n+r", "p", "f", "g", "s"]),
             Case(
                 "another activation",
                 [convolution(), node("n", BatchNormalization(), "c"), node("r", LeakyReLU(), "n")],
-                gives: ["c", "n", "r"]),
+                training: ["c", "n", "r"], prediction: ["c+n", "r"]),
+            Case(
+                "a norm before the convolution",
+                [node("n", BatchNormalization(), "input"), convolution("c", "n")],
+                training: ["n", "c"], prediction: ["n", "c"]),
         ]
         + [
             MaxPool(kernelSize: 3, stride: 2), MaxPool(kernelSize: 2, stride: 1),
@@ -119,7 +177,7 @@ import Testing
             Case(
                 "\(pool)",
                 [convolution(), node("n", BatchNormalization(), "c"), node("r", ReLU(), "n"), node("p", pool, "r")],
-                gives: ["c", "n+r", "p"])
+                training: ["c", "n+r", "p"], prediction: ["c+n+r", "p"])
         }
 
     private func plan(_ example: Case, _ mode: Plan.Mode) throws -> Plan {
@@ -127,31 +185,67 @@ import Testing
             name: example.testDescription, input: Shape(height: 5, width: 6, channels: 3), nodes: example.nodes)
         return try Plan(
             network, parameters: Parameters(network, seed: 1),
-            options: Plan.Options(batchSize: 2, mode: mode, frozen: example.frozen))
+            options: mode == .prediction
+                ? Plan.Options(batchSize: 2)
+                : Plan.Options(
+                    batchSize: 2, mode: .training, frozen: example.frozen, inputGradient: example.inputGradient))
     }
 
-    @Test("In training, a norm takes in what follows it", arguments: fused + apart)
+    @Test("In training, norms and frozen convolutions take in what follows them", arguments: together + apart)
     func training(_ example: Case) throws {
-        #expect(try plan(example, .training).summary.map(\.name) == example.operations)
+        #expect(try plan(example, .training).summary.map(\.name) == example.training)
     }
 
-    @Test("In prediction every node stands for itself", arguments: fused)
+    @Test(
+        "In prediction, convolutions take in what follows them, and so do the other norms", arguments: together + apart)
     func prediction(_ example: Case) throws {
-        #expect(try plan(example, .prediction).summary.map(\.name) == example.nodes.map(\.name))
+        #expect(try plan(example, .prediction).summary.map(\.name) == example.prediction)
+    }
+
+    @Test("Each operation reads the results of those before it, the shortcut last", arguments: together + apart)
+    func sources(_ example: Case) throws {
+        for mode in [Plan.Mode.training, .prediction] {
+            let plan = try plan(example, mode)
+            for (place, step) in plan.steps.enumerated() {
+                let nodes = step.operation.places
+                let outside = nodes.flatMap { plan.network.sources[$0] }.filter { !nodes.contains($0) }
+                let read = step.operation.sources.map { $0 < 0 ? -1 : plan.steps[$0].operation.places.last }
+                #expect(read == outside)
+                #expect(step.operation.sources.allSatisfy { $0 < place })
+            }
+            #expect(plan.steps.flatMap(\.operation.places).sorted() == Array(plan.network.nodes.indices))
+        }
+    }
+
+    @Test("A convolution that stays as it is keeps prepared weights, another one does not")
+    func preparedConvolutions() throws {
+        func prepared(_ frozen: Set<String>, _ mode: Plan.Mode = .training) throws -> [String] {
+            let example = Case("", Self.chain, frozen: frozen, training: [], prediction: [])
+            return try plan(example, mode).steps.filter { $0.layer is PreparedConvolution }.map(\.name)
+        }
+        #expect(try prepared([]) == [])
+        #expect(try prepared(["c"]) == ["c"])
+        #expect(try prepared(["d"]) == [])
+        #expect(try prepared(["c", "n"]) == ["c+n+r"])
+        #expect(try prepared([], .prediction) == ["c+n+r", "d"])
     }
 
     @Test("The summary says what the first layer is, and the shape of the last one's result")
     func summary() throws {
-        let summary = try plan(Self.fused[0], .training).summary[1]
-        #expect(summary.kind == "batchNormalization")
-        #expect(summary.output == Shape(height: 2, width: 3, channels: 3))
-        #expect(summary.parameterCount == 6)
+        let training = try plan(Self.together[0], .training).summary[1]
+        #expect(training.kind == "batchNormalization")
+        #expect(training.output == Shape(height: 2, width: 3, channels: 3))
+        #expect(training.parameterCount == 6)
+        let prediction = try plan(Self.together[0], .prediction).summary[0]
+        #expect(prediction.kind == "convolution")
+        #expect(prediction.output == Shape(height: 5, width: 6, channels: 3))
+        #expect(prediction.parameterCount == 3 * 3 + 3 + 6)
     }
 
     @Test("A norm's gradient takes the place of its input's values, where nobody reads them again")
     func gradientInPlace() throws {
         func isInPlace(_ nodes: [Network.Node], at step: Int) throws -> Bool {
-            let input = try plan(Case("", nodes, gives: []), .training).steps[step].context.input
+            let input = try plan(Case("", nodes, training: [], prediction: []), .training).steps[step].context.input
             return input.gradient == input.values
         }
         func norm(_ input: String) -> Network.Node { Self.node("n", BatchNormalization(), input) }

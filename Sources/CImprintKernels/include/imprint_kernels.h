@@ -92,8 +92,8 @@ void imprint_normalization_backward_unpooled(const imprint_normalization *t, con
 
 // y[r][c] = factor[c] * x[r][c].
 void imprint_scale_channels(const float *x, const float *factor, float *y, size_t rows, size_t channels);
-// y[c][r] = x[r][c].
-void imprint_transpose(const float *x, float *y, size_t rows, size_t columns);
+// y[c][r] = x[r][c], with the rows of x `stride` numbers apart and those of y without a gap.
+void imprint_transpose(const float *x, size_t stride, float *y, size_t rows, size_t columns);
 // y[r][c] = min(max(y[r][c] + bias[c] + shortcut[r][c], floor), ceiling), NaN where it is NaN; bias and shortcut may be
 // null.
 void imprint_epilogue(float *y, const float *bias, const float *shortcut, float floor, float ceiling, size_t rows,

@@ -161,7 +161,7 @@ public struct Convolution: Layer {
 enum ConvolutionWeights {
     /// As the layer has them, [kernel height, kernel width, inputs / groups, outputs].
     case plain(UnsafePointer<Float>)
-    /// As `Winograd.transform` made them.
+    /// As `Winograd.transform` or `ConvolutionProduct.copy` made them.
     case transformed(UnsafePointer<Float>)
 }
 

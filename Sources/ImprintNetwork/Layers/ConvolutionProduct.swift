@@ -41,12 +41,11 @@ struct ConvolutionProduct {
     /// How many windows are taken at once: few enough for X and y to stay in cache, enough for the matrix product.
     private static func blockRows(_ layer: Convolution, over input: Shape) -> Int {
         let length = rowLength(layer, over: input)
-        let products = length * (layer.outputChannels / layer.groups)
-        if GEMM.asksForMemory(columns: layer.outputChannels / layer.groups) {
-            return min(max(2 * GEMM.unpackedProducts / products, 256), 4096)
+        let outputs = layer.outputChannels / layer.groups
+        if GEMM.asksForMemory(columns: outputs) {
+            return min(max(2 * GEMM.unpackedProducts / (length * outputs), 256), 4096)
         }
-        if let rows = GEMM.pieceLength(productsPerStep: products, atLeast: 32) { return min(rows, 1024) }
-        return min(max((1 << 17) / (length + layer.outputChannels), 256), 1024)
+        return min(max((1 << 17) / (length + outputs), 128), 1024)
     }
 
     /// How many blocks a forward pass over so many windows finishes.
@@ -54,32 +53,104 @@ struct ConvolutionProduct {
         blocks(rows, of: blockRows(layer, over: input))
     }
 
-    private static func blocks(_ rows: Int, of size: Int) -> Int { (rows + size - 1) / size }
+    /// Few blocks come in multiples of four, so that two or four threads have the same share.
+    private static func blocks(_ rows: Int, of size: Int) -> Int {
+        let blocks = (rows + size - 1) / size
+        return (fewestBlocks...16).contains(blocks) ? roundedUp(blocks, to: 4) : blocks
+    }
 
-    /// How many numbers of scratch memory the passes take.
+    /// The fewest blocks that are shared among threads as they are; of fewer, each thread takes some channels of all.
+    private static let fewestBlocks = 4
+    /// How many rows repay a copy of the weights as panels.
+    private static let rowsForPanels = 2048
+
+    /// Whether the weights can be cut into panels.
+    static func fitsPanels(_ layer: Convolution) -> Bool {
+        layer.groups == 1 && GEMM.Panels.fit(columns: layer.outputChannels)
+    }
+
+    /// Copies weights as the layer has them into panels.
+    static func copy(
+        _ layer: Convolution, _ weight: UnsafePointer<Float>, over input: Shape,
+        into panels: UnsafeMutablePointer<Float>, worker: Worker
+    ) {
+        let (inner, columns) = (rowLength(layer, over: input), layer.outputChannels)
+        worker.forEach(GEMM.Panels.count(columns: columns)) { panel in
+            GEMM.Panels.copy(
+                panel, of: GEMM.Matrix(weight, stride: columns), inner: inner, columns: columns, into: panels)
+        }
+    }
+
+    /// How many numbers of scratch memory the passes take: windows, and panels of the weights or the parts of dW.
     static func scratchCount(
         _ layer: Convolution, over input: Shape, algorithm: Algorithm, workers: Int, training: Bool
     ) -> Int {
         let length = rowLength(layer, over: input)
-        let columns = algorithm == .im2col ? workers * blockRows(layer, over: input) * length : 0
-        // The transposed weights for dx, or the parts of dW.
+        let blocks = max(workers, fewestBlocks)
+        let columns = algorithm == .im2col ? blocks * blockRows(layer, over: input) * length : 0
         return columns + (training ? (weightParts - 1) * length * layer.outputChannels : 0)
     }
 
     func forward(_ weights: ConvolutionWeights, batch: Int, _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void) {
-        guard case .plain(let weight) = weights else { preconditionFailure("transformed weights are Winograd's") }
         let all = 0..<(batch * pixels)
+        let panels: UnsafePointer<Float>
+        switch weights {
+        case .transformed(let prepared): panels = prepared
+        case .plain(let weight):
+            guard Self.fitsPanels(layer) && all.count >= Self.rowsForPanels else {
+                return forward(plain: weight, all, finish)
+            }
+            let copy = context.scratch.assumingMemoryBound(to: Float.self)
+            Self.copy(layer, weight, over: context.input.shape, into: copy, worker: context.worker)
+            panels = UnsafePointer(copy)
+        }
+        forward(GEMM.Panels(values: panels, inner: rowLength, columns: outputChannels), all, finish)
+    }
+
+    private func forward(
+        plain weight: UnsafePointer<Float>, _ all: Range<Int>, _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void
+    ) {
         context.worker.forEach(blockCount(all)) { index in
             let rows = block(index, of: all)
             for group in 0..<layer.groups {
                 GEMM.multiply(
                     rows: rows.count, columns: outputChannels, inner: rowLength,
-                    windows(rows, group: group), columns(weight, of: group),
+                    windows(rows, group: group, in: columnBlock), columns(weight, of: group),
                     into: context.output.values + rows.lowerBound * layer.outputChannels + group * outputChannels,
                     stride: layer.outputChannels)
             }
             finish(rows, index)
         }
+    }
+
+    private func forward(
+        _ panels: GEMM.Panels, _ all: Range<Int>, _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void
+    ) {
+        let (blocks, panelCount) = (blockCount(all), GEMM.Panels.count(columns: outputChannels))
+        func multiply(_ rows: Range<Int>, _ x: GEMM.Matrix, _ panel: Int) {
+            GEMM.multiply(
+                rows: rows.count, x, panels, panel: panel,
+                into: context.output.values + rows.lowerBound * outputChannels, stride: outputChannels)
+        }
+        guard blocks < Self.fewestBlocks else {
+            context.worker.forEach(blocks) { index in
+                let rows = block(index, of: all)
+                let x = windows(rows, group: 0, in: columnBlock)
+                for panel in 0..<panelCount { multiply(rows, x, panel) }
+                finish(rows, index)
+            }
+            return
+        }
+        if copies {
+            context.worker.forEach(blocks) { index in
+                let rows = block(index, of: all)
+                _ = windows(rows, group: 0, in: columns + rows.lowerBound * rowLength)
+            }
+        }
+        let x = GEMM.Matrix(
+            copies ? UnsafePointer(columns) : UnsafePointer(context.input.values), stride: rowLength)
+        context.worker.forEach(panelCount) { panel in multiply(all, x, panel) }
+        context.worker.forEach(blocks) { index in finish(block(index, of: all), index) }
     }
 
     /// The gradient of the weights, dW = Xᵀ·dy.
@@ -90,10 +161,15 @@ struct ConvolutionProduct {
             for index in 0..<blockCount(all) {
                 let rows = block(index, of: all)
                 for group in 0..<layer.groups {
-                    GEMM.multiply(
-                        rows: rowLength, columns: outputChannels, inner: rows.count,
-                        windows(rows, group: group).transpose, outputGradient(rows, group: group),
-                        into: sum + group * outputChannels, stride: layer.outputChannels, accumulating: index > 0)
+                    let x = windows(rows, group: group, in: columnBlock)
+                    forEachPiece(of: rows) { piece in
+                        let start = (piece.lowerBound - rows.lowerBound) * rowLength
+                        GEMM.multiply(
+                            rows: rowLength, columns: outputChannels, inner: piece.count,
+                            GEMM.Matrix(x.values + start, stride: rowLength).transpose,
+                            outputGradient(piece, group: group), into: sum + group * outputChannels,
+                            stride: layer.outputChannels, accumulating: piece.lowerBound > all.lowerBound)
+                    }
                 }
             }
         }
@@ -113,15 +189,24 @@ struct ConvolutionProduct {
 
     /// dX = dy·Wᵀ, gathered into dx where the windows lay.
     func backwardInput(_ dx: UnsafeMutablePointer<Float>, batch: Int) {
-        if copiesWeight { copyWeight() }
+        let all = 0..<(batch * pixels)
+        let panels = transposedPanels(rows: all.count)
+        func multiply(_ rows: Range<Int>, group: Int, into result: UnsafeMutablePointer<Float>) {
+            let dy = outputGradient(rows, group: group)
+            if let panels {
+                for panel in 0..<GEMM.Panels.count(columns: rowLength) {
+                    GEMM.multiply(rows: rows.count, dy, panels, panel: panel, into: result, stride: rowLength)
+                }
+            } else {
+                GEMM.multiply(
+                    rows: rows.count, columns: rowLength, inner: outputChannels, dy,
+                    columns(context.parameters[0], of: group).transpose, into: result, stride: rowLength)
+            }
+        }
         guard copies else {
-            let all = 0..<(batch * pixels)
             context.worker.forEach(blockCount(all)) { index in
                 let rows = block(index, of: all)
-                GEMM.multiply(
-                    rows: rows.count, columns: rowLength, inner: outputChannels, outputGradient(rows, group: 0),
-                    transposedWeight(0), into: dx + rows.lowerBound * rowLength,
-                    stride: rowLength)
+                multiply(rows, group: 0, into: dx + rows.lowerBound * rowLength)
             }
             return
         }
@@ -137,10 +222,7 @@ struct ConvolutionProduct {
                 let rows = block(index, of: all)
                 for group in 0..<layer.groups {
                     let dColumns = columnBlock
-                    GEMM.multiply(
-                        rows: rows.count, columns: rowLength, inner: outputChannels,
-                        outputGradient(rows, group: group), transposedWeight(group),
-                        into: dColumns, stride: rowLength)
+                    multiply(rows, group: group, into: dColumns)
                     forEachImage(in: rows) { image, first, count, place in
                         withUnsafePointer(to: window) {
                             imprint_col2im(
@@ -153,19 +235,24 @@ struct ConvolutionProduct {
         }
     }
 
-    /// Whether Wᵀ is copied for dx: OpenBLAS is slow at transposing small matrices.
-    private var copiesWeight: Bool { layer.groups == 1 && weightCount <= 1 << 15 }
-
-    /// Wᵀ of a group.
-    private func transposedWeight(_ group: Int) -> GEMM.Matrix {
-        copiesWeight
-            ? GEMM.Matrix(context.scratch.assumingMemoryBound(to: Float.self), stride: rowLength)
-            : columns(context.parameters[0], of: group).transpose
+    /// Wᵀ in panels, where so many rows of dy repay the copy.
+    private func transposedPanels(rows: Int) -> GEMM.Panels? {
+        guard layer.groups == 1 && GEMM.Panels.fit(columns: rowLength) && rows >= Self.rowsForPanels else { return nil }
+        let copy = context.scratch.assumingMemoryBound(to: Float.self)
+        context.worker.forEach(GEMM.Panels.count(columns: rowLength)) { panel in
+            GEMM.Panels.copy(
+                panel, of: columns(context.parameters[0], of: 0).transpose, inner: outputChannels, columns: rowLength,
+                into: copy)
+        }
+        return GEMM.Panels(values: copy, inner: outputChannels, columns: rowLength)
     }
 
-    private func copyWeight() {
-        let copy = context.scratch.assumingMemoryBound(to: Float.self)
-        context.worker.alone { imprint_transpose(context.parameters[0], copy, rowLength, outputChannels) }
+    /// Runs `body` over pieces of some rows that OpenBLAS takes without packing, or over all at once.
+    private func forEachPiece(of rows: Range<Int>, _ body: (Range<Int>) -> Void) {
+        let length = GEMM.pieceLength(productsPerStep: rowLength * outputChannels, atLeast: 32) ?? rows.count
+        for start in stride(from: rows.lowerBound, to: rows.upperBound, by: length) {
+            body(start..<min(start + length, rows.upperBound))
+        }
     }
 
     private func blockCount(_ rows: Range<Int>) -> Int { Self.blocks(rows.count, of: blockRows) }
@@ -180,11 +267,12 @@ struct ConvolutionProduct {
     }
 
     /// The windows of some output pixels as a matrix [pixels, kernel · inputs of the group].
-    private func windows(_ rows: Range<Int>, group: Int) -> GEMM.Matrix {
+    private func windows(
+        _ rows: Range<Int>, group: Int, in block: UnsafeMutablePointer<Float>
+    ) -> GEMM.Matrix {
         guard copies else {
             return GEMM.Matrix(context.input.values + rows.lowerBound * rowLength, stride: rowLength)
         }
-        let block = columnBlock
         forEachImage(in: rows) { image, first, count, place in
             withUnsafePointer(to: window) {
                 imprint_im2col(

@@ -56,7 +56,7 @@ public struct Dense: Layer {
         let (weight, bias) = (context.parameters[0], hasBias ? context.parameters[1] : nil)
         let x = context.scratch.assumingMemoryBound(to: Float.self)
         let y = x + inputChannels * batch
-        context.worker.alone { imprint_transpose(context.input.values, x, batch, inputChannels) }
+        context.worker.alone { imprint_transpose(context.input.values, inputChannels, x, batch, inputChannels) }
         let parts = parts(of: outputChannels, inputChannels)
         context.worker.forEach(parts) { part in
             let outputs = chunkRange(part, of: parts, total: outputChannels)

@@ -3,7 +3,7 @@ internal import ImprintCore
 
 /// Runs `body` over the ranges of `0..<count` in chunks that are worth a thread.
 func forEachRange(_ count: Int, _ worker: Worker, _ body: (Range<Int>) -> Void) {
-    let chunks = max(1, count / (1 << 18))
+    let chunks = max(1, count / (1 << 15))
     worker.forEach(chunks) { chunk in body(chunkRange(chunk, of: chunks, total: count)) }
 }
 

@@ -5,8 +5,8 @@ internal import ImprintCore
 /// with a shortcut, an activation.
 ///
 /// The normalisation folds into weights and bias, W′ = W · scale / √(variance + ε) and
-/// b′ = (b − mean) · scale / √(variance + ε) + shift, once for any number of passes, and so does Winograd's transform of
-/// W′. The rest is done to each block of the result while it is in cache.
+/// b′ = (b − mean) · scale / √(variance + ε) + shift, once for any number of passes, and what the algorithm makes of W′
+/// is made once too. The rest is done to each block of the result while it is in cache.
 struct PreparedConvolution: Layer {
     static let kind = "preparedConvolution"
     private let convolution: Convolution
@@ -43,17 +43,19 @@ struct PreparedConvolution: Layer {
 
     func memory(_ request: MemoryRequest) -> LayerMemory {
         let input = request.inputs[0]
-        let transformed = request.algorithm == .winograd
+        let transformed = isTransformed(request.algorithm)
         let weights =
-            transformed
-            ? Winograd(convolution, over: input).transformedCount
-            : normalization == nil ? 0 : weightCount(over: input)
+            switch request.algorithm {
+            case .winograd: Winograd(convolution, over: input).transformedCount
+            case .direct, .im2col, .matrixProduct:
+                transformed || normalization != nil ? weightCount(over: input) : 0
+            }
         // A factor for each channel, and the weights before they are transformed.
         let folding =
             normalization == nil ? 0 : biasCount + (transformed ? weightCount(over: input) : 0)
         let passes = convolution.memory(
             MemoryRequest(
-                inputs: [input], output: request.output, batch: request.batch, training: false,
+                inputs: [input], output: request.output, batch: request.batch, training: request.training,
                 workers: request.workers, algorithm: request.algorithm))
         return LayerMemory(
             scratch: max(passes.scratch, folding * MemoryLayout<Float>.stride),
@@ -76,7 +78,7 @@ struct PreparedConvolution: Layer {
 
         var folded = UnsafePointer(context.parameters[0])
         if normalization != nil {
-            let result = context.algorithm == .winograd ? factor + biasCount : weights
+            let result = isTransformed(context.algorithm) ? factor + biasCount : weights
             forEachRange(count / convolution.outputChannels, context.worker) { rows in
                 let start = rows.lowerBound * convolution.outputChannels
                 imprint_scale_channels(
@@ -86,6 +88,18 @@ struct PreparedConvolution: Layer {
         }
         if context.algorithm == .winograd {
             Winograd(convolution, over: context.input.shape).transform(folded, into: weights, worker: context.worker)
+        } else if isTransformed(context.algorithm) {
+            ConvolutionProduct.copy(
+                convolution, folded, over: context.input.shape, into: weights, worker: context.worker)
+        }
+    }
+
+    /// Whether the weights are kept in another order than the layer's.
+    private func isTransformed(_ algorithm: Algorithm) -> Bool {
+        switch algorithm {
+        case .winograd: true
+        case .direct: false
+        case .im2col, .matrixProduct: ConvolutionProduct.fitsPanels(convolution)
         }
     }
 
@@ -106,7 +120,7 @@ struct PreparedConvolution: Layer {
     func forward(_ context: LayerContext, batch: Int) {
         let bias = UnsafePointer(context.prepared.assumingMemoryBound(to: Float.self))
         let weights: ConvolutionWeights =
-            if context.algorithm == .winograd {
+            if isTransformed(context.algorithm) {
                 .transformed(bias + biasCount)
             } else {
                 .plain(normalization == nil ? UnsafePointer(context.parameters[0]) : bias + biasCount)

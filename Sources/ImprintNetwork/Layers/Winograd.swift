@@ -39,10 +39,18 @@ struct Winograd {
     /// Whether a convolution is computed so: docs/engine.md has the measurements behind the rule.
     static func isWorthwhile(_ layer: Convolution, over input: Shape, predicting batch: Int?) -> Bool {
         let window = layer.window.kernelWindow(over: input)
-        return layer.kernelSize == 3 && layer.stride == 1 && layer.dilation == 1 && layer.groups == 1
-            && (0...2).contains(window.padding_top) && (0...2).contains(window.padding_left)
-            && min(input.channels, layer.outputChannels) >= 16
-            && min(window.output_height, window.output_width) >= 4
+        guard
+            layer.kernelSize == 3 && layer.stride == 1 && layer.dilation == 1 && layer.groups == 1
+                && (0...2).contains(window.padding_top) && (0...2).contains(window.padding_left)
+        else { return false }
+        // Below, the transforms cost more than the products that they save.
+        guard
+            min(input.channels, layer.outputChannels) >= 16 && min(window.output_height, window.output_width) >= 3
+        else { return false }
+        // U is four times as large as the weights: for a few tiles it costs more to read.
+        let tilesPerImage = Int((window.output_height + 3) / 4 * ((window.output_width + 3) / 4))
+        let isLarge = input.channels * layer.outputChannels >= 1 << 17
+        return batch.map { $0 * tilesPerImage >= 8 || !isLarge } ?? true
     }
 
     init(_ layer: Convolution, over input: Shape) {
