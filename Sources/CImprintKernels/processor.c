@@ -11,7 +11,7 @@ int imprint_kernels_use_avx512(void) {
 }
 
 const char *imprint_kernels_vector_instructions(void) {
-#if defined(__x86_64__) && defined(__linux__)
+#if defined(__x86_64__) && defined(__linux__) && !defined(IMPRINT_KERNELS_DEFAULT)
     if (imprint_kernels_use_avx512()) return "AVX-512";
     if (__builtin_cpu_supports("x86-64-v3")) return "AVX2";
 #endif
