@@ -42,10 +42,13 @@ let package = Package(
         .target(
             name: "Imprint", dependencies: ["ImprintCore", "ImprintImages", "ImprintNetwork", "ImprintFormats"],
             exclude: ["README.md"], swiftSettings: settings),
+        .target(
+            name: "ImprintBenchmarks", dependencies: ["ImprintCore", "ImprintImages", "ImprintNetwork"],
+            exclude: ["README.md"], swiftSettings: settings),
         .executableTarget(
             name: "imprint-cli",
             dependencies: [
-                "Imprint", "ImprintFormats", "ImprintNetwork", "ImprintImages", "ImprintCore",
+                "Imprint", "ImprintFormats", "ImprintNetwork", "ImprintImages", "ImprintCore", "ImprintBenchmarks",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["README.md"], swiftSettings: settings),
@@ -62,6 +65,8 @@ let package = Package(
             name: "ImprintFormatsTests", dependencies: ["ImprintFormats", "TestSupport"], exclude: ["Fixtures"],
             swiftSettings: settings),
         .testTarget(name: "ImprintTests", dependencies: ["Imprint", "TestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "ImprintBenchmarksTests", dependencies: ["ImprintBenchmarks", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "CLITests",
             dependencies: [

@@ -11,49 +11,29 @@ CLONES void imprint_broadcast_row(const float *row, float *y, size_t rows, size_
     for (size_t r = 0; r < rows; r++) memcpy(y + r * channels, row, channels * sizeof(float));
 }
 
-CLONES void imprint_scale_shift(const float *x, const float *scale, const float *shift, float *y, size_t rows,
-                                size_t channels) {
-    for (size_t r = 0; r < rows; r++) {
-        const float *xr = x + r * channels;
-        float *yr = y + r * channels;
-        for (size_t c = 0; c < channels; c++) yr[c] = scale[c] * xr[c] + shift[c];
-    }
-}
-
-// Adds `term`, an expression in r (row) and c (channel), over all rows into sums[c].
-#define SUM_OVER_ROWS(term)                                                                       \
-    for (size_t c0 = 0; c0 < channels; c0 += block_channels) {                                    \
-        size_t width = channels - c0 < block_channels ? channels - c0 : block_channels;           \
-        for (size_t i = 0; i < width; i++) sums[c0 + i] = 0;                                      \
-        for (size_t r0 = 0; r0 < rows; r0 += block_rows) {                                        \
-            size_t end = r0 + block_rows < rows ? r0 + block_rows : rows;                         \
-            float partial[block_channels] = {0};                                                  \
-            for (size_t r = r0; r < end; r++)                                                     \
-                for (size_t i = 0; i < width; i++) {                                              \
-                    size_t c = c0 + i;                                                            \
-                    partial[i] += (term);                                                         \
-                }                                                                                 \
-            for (size_t i = 0; i < width; i++) sums[c0 + i] += partial[i];                        \
-        }                                                                                         \
-    }
-
 CLONES void imprint_channel_sums(const float *x, double *sums, size_t rows, size_t channels) {
-    SUM_OVER_ROWS(x[r * channels + c])
-}
-
-CLONES void imprint_channel_squares(const float *x, const float *mean, double *sums, size_t rows, size_t channels) {
-    SUM_OVER_ROWS((x[r * channels + c] - mean[c]) * (x[r * channels + c] - mean[c]))
-}
-
-CLONES void imprint_channel_products(const float *x, const float *mean, const float *dy, double *sums, size_t rows,
-                                     size_t channels) {
-    SUM_OVER_ROWS(dy[r * channels + c] * (x[r * channels + c] - mean[c]))
-}
-
-CLONES void imprint_batch_norm_backward(const float *x, const float *dy, const float *a, const float *b,
-                                        const float *k, float *dx, size_t rows, size_t channels) {
-    for (size_t r = 0; r < rows; r++) {
-        size_t row = r * channels;
-        for (size_t c = 0; c < channels; c++) dx[row + c] = a[c] * dy[row + c] + b[c] * x[row + c] + k[c];
+    for (size_t c0 = 0; c0 < channels; c0 += block_channels) {
+        size_t width = channels - c0 < block_channels ? channels - c0 : block_channels;
+        for (size_t i = 0; i < width; i++) sums[c0 + i] = 0;
+        for (size_t r0 = 0; r0 < rows; r0 += block_rows) {
+            size_t end = r0 + block_rows < rows ? r0 + block_rows : rows;
+            float partial[block_channels] = {0};
+            for (size_t r = r0; r < end; r++)
+                for (size_t i = 0; i < width; i++) partial[i] += x[r * channels + c0 + i];
+            for (size_t i = 0; i < width; i++) sums[c0 + i] += partial[i];
+        }
     }
+}
+
+CLONES void imprint_scale_channels(const float *x, const float *factor, float *y, size_t rows, size_t channels) {
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < channels; c++) y[r * channels + c] = factor[c] * x[r * channels + c];
+}
+
+void imprint_transpose(const float *x, size_t stride, float *y, size_t rows, size_t columns) {
+    // In squares whose lines stay in cache.
+    for (size_t r0 = 0; r0 < rows; r0 += 16)
+        for (size_t c0 = 0; c0 < columns; c0 += 16)
+            for (size_t r = r0; r < rows && r < r0 + 16; r++)
+                for (size_t c = c0; c < columns && c < c0 + 16; c++) y[c * rows + r] = x[r * stride + c];
 }

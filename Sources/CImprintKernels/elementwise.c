@@ -6,22 +6,22 @@
 
 CLONES void imprint_relu_forward(const float *x, float *y, size_t count, float ceiling) {
     // Compared this way round, NaN fails both tests and is passed on: a run that diverged must show in its loss.
-    for (size_t i = 0; i < count; i++) {
+    IN_PLACE for (size_t i = 0; i < count; i++) {
         float v = x[i] < 0 ? 0 : x[i];
         y[i] = v > ceiling ? ceiling : v;
     }
 }
 
 CLONES void imprint_relu_backward(const float *y, const float *dy, float *dx, size_t count, float ceiling) {
-    for (size_t i = 0; i < count; i++) dx[i] = ((y[i] > 0) & (y[i] < ceiling)) ? dy[i] : 0;
+    IN_PLACE for (size_t i = 0; i < count; i++) dx[i] = ((y[i] > 0) & (y[i] < ceiling)) ? dy[i] : 0;
 }
 
 CLONES void imprint_leaky_relu_forward(const float *x, float *y, size_t count, float slope) {
-    for (size_t i = 0; i < count; i++) y[i] = x[i] > 0 ? x[i] : slope * x[i];
+    IN_PLACE for (size_t i = 0; i < count; i++) y[i] = x[i] > 0 ? x[i] : slope * x[i];
 }
 
 CLONES void imprint_leaky_relu_backward(const float *y, const float *dy, float *dx, size_t count, float slope) {
-    for (size_t i = 0; i < count; i++) dx[i] = y[i] > 0 ? dy[i] : slope * dy[i];
+    IN_PLACE for (size_t i = 0; i < count; i++) dx[i] = y[i] > 0 ? dy[i] : slope * dy[i];
 }
 
 void imprint_sigmoid_forward(const float *x, float *y, size_t count) {
@@ -29,11 +29,11 @@ void imprint_sigmoid_forward(const float *x, float *y, size_t count) {
 }
 
 CLONES void imprint_sigmoid_backward(const float *y, const float *dy, float *dx, size_t count) {
-    for (size_t i = 0; i < count; i++) dx[i] = dy[i] * y[i] * (1 - y[i]);
+    IN_PLACE for (size_t i = 0; i < count; i++) dx[i] = dy[i] * y[i] * (1 - y[i]);
 }
 
 CLONES void imprint_hard_swish_forward(const float *x, float *y, size_t count) {
-    for (size_t i = 0; i < count; i++) {
+    IN_PLACE for (size_t i = 0; i < count; i++) {
         float v = x[i] + 3;
         v = v > 0 ? v : 0;
         v = v < 6 ? v : 6;
@@ -42,7 +42,7 @@ CLONES void imprint_hard_swish_forward(const float *x, float *y, size_t count) {
 }
 
 CLONES void imprint_hard_swish_backward(const float *x, const float *dy, float *dx, size_t count) {
-    for (size_t i = 0; i < count; i++) {
+    IN_PLACE for (size_t i = 0; i < count; i++) {
         float slope = x[i] * (1.0f / 3) + 0.5f;
         slope = x[i] > -3 ? slope : 0;
         slope = x[i] < 3 ? slope : 1;
@@ -51,13 +51,13 @@ CLONES void imprint_hard_swish_backward(const float *x, const float *dy, float *
 }
 
 CLONES void imprint_add(const float *a, const float *b, float *y, size_t count) {
-    for (size_t i = 0; i < count; i++) y[i] = a[i] + b[i];
+    IN_PLACE for (size_t i = 0; i < count; i++) y[i] = a[i] + b[i];
 }
 
 CLONES void imprint_scale(const float *x, float factor, float *y, size_t count) {
-    for (size_t i = 0; i < count; i++) y[i] = factor * x[i];
+    IN_PLACE for (size_t i = 0; i < count; i++) y[i] = factor * x[i];
 }
 
 CLONES void imprint_masked_scale(const float *x, const uint8_t *keep, float factor, float *y, size_t count) {
-    for (size_t i = 0; i < count; i++) y[i] = keep[i] ? factor * x[i] : 0;
+    IN_PLACE for (size_t i = 0; i < count; i++) y[i] = keep[i] ? factor * x[i] : 0;
 }

@@ -30,6 +30,9 @@ struct Arena {
         requests[buffer.index].last = max(requests[buffer.index].last, time)
     }
 
+    /// The last step at which a buffer is alive, as far as was asked for.
+    func lastTime(of buffer: Buffer) -> Int { requests[buffer.index].last }
+
     /// The number of bytes that all buffers need together, and each buffer's offset.
     func layout() -> (byteCount: Int, offsets: [Buffer: Int]) {
         var offsets: [Int?] = Array(repeating: nil, count: requests.count)

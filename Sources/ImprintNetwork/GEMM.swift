@@ -1,4 +1,14 @@
+internal import CImprintKernels
 internal import COpenBLAS
+internal import ImprintCore
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
 
 /// Matrix products in float32; the only caller of cblas.
 enum GEMM {
@@ -18,14 +28,111 @@ enum GEMM {
     }
 
     /// OpenBLAS must not start threads of its own: the plan's workers call it side by side.
-    private static let singleThreaded: Void = openblas_set_num_threads(1)
+    private static let prepared: Void = {
+        chooseKernels()
+        openblas_set_num_threads(1)
+    }()
+
+    /// The processor whose kernels OpenBLAS uses, such as "SkylakeX".
+    static var kernels: String {
+        prepared
+        return String(cString: openblas_get_corename())
+    }
+
+    /// Has OpenBLAS use its AVX-512 kernels where this library's own do.
+    ///
+    /// OpenBLAS takes a processor that it does not know, or one that OPENBLAS_CORETYPE names, for an older one and
+    /// then uses half of its width. It reads that variable whenever it chooses kernels, so it is asked to choose again.
+    private static func chooseKernels() {
+        let wide = ["SkylakeX", "Cooperlake", "SapphireRapids", "Zen5"]
+        guard imprint_kernels_use_avx512() != 0, !wide.contains(String(cString: openblas_get_corename())),
+            let forget = dlsym(nil, "gotoblas_dynamic_quit"), let choose = dlsym(nil, "gotoblas_dynamic_init")
+        else { return }
+        typealias Function = @convention(c) () -> Void
+        let named = getenv("OPENBLAS_CORETYPE").map { String(cString: $0) }
+        setenv("OPENBLAS_CORETYPE", "SkylakeX", 1)
+        unsafeBitCast(forget, to: Function.self)()
+        unsafeBitCast(choose, to: Function.self)()
+        if let named { setenv("OPENBLAS_CORETYPE", named, 1) } else { unsetenv("OPENBLAS_CORETYPE") }
+    }
+
+    /// The number of multiplications up to which OpenBLAS's AVX-512 kernels take matrices as they lie in memory.
+    ///
+    /// Above, it copies them into an order of its own first, which costs more than it gains where one of the three
+    /// sizes is small: such products are best done in pieces.
+    static let unpackedProducts = 1_000_000
+
+    /// Into how long pieces an axis is best cut where a piece of length 1 takes so many multiplications.
+    ///
+    /// `nil` where pieces would be too short for the kernels.
+    static func pieceLength(productsPerStep: Int, atLeast least: Int) -> Int? {
+        let length = unpackedProducts / max(productsPerStep, 1)
+        return length >= least ? length : nil
+    }
+
+    /// Whether OpenBLAS's kernels for small products, of matrices that are not transposed, ask the system for memory each
+    /// time: where the columns leave a rest of 1 to 8 in a vector of 16.
+    static func asksForMemory(columns: Int) -> Bool { (1...8).contains(columns % 16) }
+
+    /// A matrix [inner, columns] that lies in memory as panels of 64 columns, one after the other.
+    ///
+    /// Products with a panel fit into the cache, and OpenBLAS takes them as they lie: for matrices that are multiplied with
+    /// many rows, or many times, that is worth a copy.
+    struct Panels {
+        static let width = 64
+        let values: UnsafePointer<Float>
+        let inner: Int
+        let columns: Int
+
+        /// Whether a matrix of so many columns can be cut into panels.
+        static func fit(columns: Int) -> Bool { !asksForMemory(columns: columns % width) }
+
+        static func count(columns: Int) -> Int { (columns + width - 1) / width }
+
+        /// Copies one panel of a matrix [inner, columns] to its place in `panels`.
+        static func copy(
+            _ panel: Int, of matrix: Matrix, inner: Int, columns: Int, into panels: UnsafeMutablePointer<Float>
+        ) {
+            let first = panel * width
+            let count = min(width, columns - first)
+            let panel = panels + first * inner
+            if matrix.transposed {
+                imprint_transpose(matrix.values + first * matrix.stride, matrix.stride, panel, count, inner)
+            } else {
+                for row in 0..<inner {
+                    (panel + row * count).update(from: matrix.values + row * matrix.stride + first, count: count)
+                }
+            }
+        }
+    }
+
+    /// The columns of C = A·B that belong to one panel of B [inner, columns], with A [rows, inner] not transposed.
+    static func multiply(
+        rows: Int, _ a: Matrix, _ b: Panels, panel: Int, into c: UnsafeMutablePointer<Float>, stride: Int
+    ) {
+        let first = panel * Panels.width
+        let width = min(Panels.width, b.columns - first)
+        let depth = (b.inner + 127) / 128
+        let height = (rows * width * ((b.inner + depth - 1) / depth) + unpackedProducts - 1) / unpackedProducts
+        for part in 0..<height {
+            let rows = chunkRange(part, of: height, total: rows)
+            for slice in 0..<depth {
+                let inner = chunkRange(slice, of: depth, total: b.inner)
+                multiply(
+                    rows: rows.count, columns: width, inner: inner.count,
+                    Matrix(a.values + rows.lowerBound * a.stride + inner.lowerBound, stride: a.stride),
+                    Matrix(b.values + first * b.inner + inner.lowerBound * width, stride: width),
+                    into: c + rows.lowerBound * stride + first, stride: stride, accumulating: slice > 0)
+            }
+        }
+    }
 
     /// C = A·B + (accumulating ? C : 0), with A [rows, inner], B [inner, columns] and C [rows, columns].
     static func multiply(
         rows: Int, columns: Int, inner: Int, _ a: Matrix, _ b: Matrix, into c: UnsafeMutablePointer<Float>,
         stride: Int, accumulating: Bool = false
     ) {
-        singleThreaded
+        prepared
         cblas_sgemm(
             CblasRowMajor, a.transposed ? CblasTrans : CblasNoTrans, b.transposed ? CblasTrans : CblasNoTrans,
             blasint(rows), blasint(columns), blasint(inner), 1, a.values, blasint(a.stride), b.values,

@@ -22,13 +22,33 @@ public protocol Layer: Codable, Hashable, Sendable {
     /// Whether the result may take the place of the first input in memory.
     var inPlace: InPlace { get }
 
+    /// Whether the gradient of the first input may overwrite that input's values, number by number; not together with
+    /// an `inPlace` other than `never`.
+    var gradientMayReplaceInput: Bool { get }
+
+    /// Whether the layer asks for the moments of its first input, `LayerContext.inputMoments`, in training.
+    var readsMoments: Bool { get }
+
+    /// How many blocks the layer records at most in `LayerContext.outputMoments`; `nil` where it records none.
+    func momentBlocks(_ request: MemoryRequest) -> Int?
+
     /// The way in which this layer computes its result for inputs of these shapes.
-    func algorithm(for inputs: [Shape]) -> Algorithm
+    /// - Parameter batch: how many images at most are predicted at once; `nil` in training.
+    func algorithm(for inputs: [Shape], predicting batch: Int?) -> Algorithm
+
+    /// How many multiplications, each with an addition, the layer's formula takes for one image, whatever the algorithm; 0
+    /// where it has no sums of products.
+    func multiplications(for inputs: [Shape]) -> Int
 
     /// How much memory the layer needs beside its activations.
     func memory(_ request: MemoryRequest) -> LayerMemory
 
+    /// Makes what only depends on the parameters; called before a forward pass whenever they have changed.
+    func prepare(_ context: LayerContext)
+
     /// Computes the output from the inputs for the first `batch` images.
+    ///
+    /// Every thread of the plan calls this at the same time with a context of its own: see `Worker`.
     func forward(_ context: LayerContext, batch: Int)
 
     /// Computes the gradients of the inputs and parameters from the gradient of the output for the first `batch`
@@ -42,7 +62,12 @@ extension Layer {
     public func parameters(for inputs: [Shape]) -> [ParameterDescription] { [] }
     public var backwardReads: BackwardReads { .inputs }
     public var inPlace: InPlace { .never }
-    public func algorithm(for inputs: [Shape]) -> Algorithm { .direct }
+    public var gradientMayReplaceInput: Bool { false }
+    public var readsMoments: Bool { false }
+    public func momentBlocks(_ request: MemoryRequest) -> Int? { nil }
+    public func algorithm(for inputs: [Shape], predicting batch: Int?) -> Algorithm { .direct }
+    public func multiplications(for inputs: [Shape]) -> Int { 0 }
+    public func prepare(_ context: LayerContext) {}
     public func memory(_ request: MemoryRequest) -> LayerMemory { LayerMemory() }
 }
 
@@ -76,6 +101,8 @@ public enum Algorithm: String, Codable, Sendable {
     case matrixProduct
     /// Windows copied into the rows of a matrix, block by block, then a matrix product.
     case im2col
+    /// Winograd's minimal filtering of 4x4 tiles, then 36 matrix products.
+    case winograd
 }
 
 /// What a plan tells a layer that asks for memory.
@@ -100,6 +127,8 @@ public struct LayerMemory {
     public var saved = 0
     /// Memory during a single pass.
     public var scratch = 0
+    /// Memory that keeps what `prepare` made of the parameters.
+    public var prepared = 0
 }
 
 /// One activation in a plan's arena: NHWC, for as many images as the plan's batch.
@@ -110,24 +139,39 @@ public struct Activation {
     let shape: Shape
 }
 
-/// The buffers that one layer of a plan works on, put together once when the plan is compiled.
+/// The buffers that one layer of a plan works on and the thread that does, put together once when the plan is compiled.
 public struct LayerContext {
     let inputs: [Activation]
     let output: Activation
+    /// What the maker of the first input recorded of it; `nil` where it records nothing or the layer does not ask.
+    let inputMoments: Moments?
+    /// Where the layer has to record moments of its output; `nil` where no one reads them.
+    let outputMoments: Moments?
     /// In the order of `Layer.parameters(for:)`.
     let parameters: [UnsafeMutablePointer<Float>]
     /// As `parameters`; `nil` for statistics and where the layer is frozen.
     let parameterGradients: [UnsafeMutablePointer<Float>?]
     let saved: UnsafeMutableRawPointer
     let scratch: UnsafeMutableRawPointer
+    let prepared: UnsafeMutableRawPointer
     let algorithm: Algorithm
-    let workers: Workers
+    /// The member of the plan's team that this context belongs to.
+    var worker: Worker
     let training: Bool
-    /// The place of the node in its network.
+    /// The place in its network of the node whose result this is.
     let place: Int
     /// Frozen layers keep their parameters and statistics.
     let frozen: Bool
     let randomness: Randomness
+
+    /// A context for each member of a team.
+    func forEachMember(of team: Team) -> [LayerContext] {
+        (0..<team.count).map { index in
+            var context = self
+            context.worker = Worker(team: team, index: index)
+            return context
+        }
+    }
 
     /// The first input's activation.
     var input: Activation { inputs[0] }

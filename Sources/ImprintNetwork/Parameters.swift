@@ -1,4 +1,5 @@
 internal import ImprintCore
+internal import Synchronization
 
 /// Where each parameter of a network lies in the one buffer that holds them all.
 ///
@@ -68,6 +69,8 @@ public final class Parameters: @unchecked Sendable {
     /// Names, shapes and places.
     public let layout: ParameterLayout
     let memory: AlignedMemory
+    /// How often the numbers may have changed.
+    let changes = Atomic(0)
 
     /// Makes parameters that are all zero.
     /// - Throws: `NetworkError.outOfMemory`.
@@ -125,6 +128,7 @@ public final class Parameters: @unchecked Sendable {
     public func withValues<Result, Failure>(
         of entry: ParameterLayout.Entry, _ body: (UnsafeMutableBufferPointer<Float>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
+        changes.add(1, ordering: .relaxed)
         precondition(layout.entries.contains(entry), "\"\(entry.name)\" belongs to another layout")
         return try body(UnsafeMutableBufferPointer(start: floats + entry.offset, count: entry.parameter.count))
     }

@@ -1,4 +1,5 @@
 public import ImprintCore
+internal import Synchronization
 
 /// A network compiled for a batch size and a mode: one block of memory, and the order in which to run over it.
 ///
@@ -7,7 +8,7 @@ public import ImprintCore
 /// with whoever else holds them.
 public final class Plan {
     /// What a plan is compiled for.
-    public enum Mode: Sendable {
+    public enum Mode: String, Codable, Sendable {
         /// Forward only, with the running statistics of norms and without dropout.
         case prediction
         /// Forward and backward.
@@ -44,11 +45,14 @@ public final class Plan {
         }
     }
 
-    /// One layer in a plan.
+    /// One operation in a plan.
     struct Step {
-        let name: String
-        let layer: any Layer
-        let context: LayerContext
+        let operation: Operation
+        var name: String { operation.name }
+        var layer: any Layer { operation.layer }
+        /// One for each thread.
+        let contexts: [LayerContext]
+        var context: LayerContext { contexts[0] }
         /// Whether any gradient is asked of this layer.
         let runsBackward: Bool
         /// Gradients to add to those that other readers of the same activation have written.
@@ -66,7 +70,14 @@ public final class Plan {
     let steps: [Step]
     let gradients: AlignedMemory
     let arena: AlignedMemory
+    /// What layers keep of the parameters, and as of which of their changes.
+    private let prepared: AlignedMemory
+    private var preparedChanges = -1
+    let team: Team
     private let images: Activation
+    /// What the team is asked to do next.
+    private var pass = Pass.forward
+    private var count = 0
     private let randomness: Randomness
 
     /// Compiles `network` to run with `parameters`.
@@ -80,7 +91,9 @@ public final class Plan {
         let arena = try AlignedMemory(byteCount: layout.byteCount)
         let gradients = try AlignedMemory(
             byteCount: training ? parameters.layout.trainableCount * MemoryLayout<Float>.stride : 0)
+        let prepared = try AlignedMemory(byteCount: compiler.preparedByteCount)
         let randomness = Randomness(seed: options.seed)
+        let team = Team(count: options.workers.count)
 
         func pointer(_ buffer: Arena.Buffer) -> UnsafeMutableRawPointer { arena.base + (layout.offsets[buffer] ?? 0) }
         func floats(_ buffer: Arena.Buffer) -> UnsafeMutablePointer<Float> {
@@ -89,33 +102,39 @@ public final class Plan {
 
         self.images = Activation(
             values: floats(buffers.input.values), gradient: buffers.input.gradient.map(floats), shape: network.input)
-        self.steps = network.nodes.enumerated().map { place, node in
-            let plan = buffers.nodes[place]
-            let frozen = options.frozen.contains(node.name)
-            let shapes = network.inputShapes(of: place)
-            let entries = node.layer.parameters(for: shapes).compactMap { parameters.layout["\(node.name).\($0.name)"] }
-            let inputs = network.sources[place].enumerated().map { slot, source in
+        func moments(of source: Int) -> Moments? {
+            guard source >= 0, let moments = buffers.operations[source].outputMoments else { return nil }
+            let channels = compiler.operations[source].output.channels
+            return Moments(pointer(moments.buffer), channels: channels, blocks: moments.blocks)
+        }
+        self.steps = compiler.operations.enumerated().map { place, operation in
+            let plan = buffers.operations[place]
+            let inputs = operation.sources.enumerated().map { slot, source in
                 Activation(
-                    values: source < 0 ? floats(buffers.input.values) : floats(buffers.nodes[source].output.values),
+                    values: floats(source < 0 ? buffers.input.values : buffers.operations[source].output.values),
                     gradient: plan.inputGradients[slot].map { floats($0.buffer) },
-                    shape: shapes[slot])
+                    shape: operation.inputs[slot])
             }
             let context = LayerContext(
                 inputs: inputs,
                 output: Activation(
                     values: floats(plan.output.values), gradient: plan.output.gradient.map(floats),
-                    shape: network.shapes[place]),
-                parameters: entries.map { parameters.floats + $0.offset },
-                parameterGradients: entries.map { entry in
-                    training && !frozen && entry.parameter.role != .statistic
+                    shape: operation.output),
+                inputMoments: operation.layer.readsMoments ? moments(of: operation.sources[0]) : nil,
+                outputMoments: moments(of: place),
+                parameters: operation.entries.map { parameters.floats + $0.offset },
+                parameterGradients: operation.entries.map { entry in
+                    training && !operation.isFrozen && entry.parameter.role != .statistic
                         ? gradients.floats() + entry.offset : nil
                 },
                 saved: pointer(plan.saved), scratch: pointer(buffers.scratch),
-                algorithm: node.layer.algorithm(for: shapes), workers: options.workers,
-                training: training, place: place, frozen: frozen, randomness: randomness)
+                prepared: prepared.base + plan.preparedOffset,
+                algorithm: operation.algorithm, worker: Worker(team: team, index: 0),
+                training: training, place: operation.places[operation.places.count - 1],
+                frozen: operation.isFrozen, randomness: randomness)
             return Step(
-                name: node.name, layer: node.layer, context: context, runsBackward: plan.runsBackward,
-                additions: zip(plan.inputGradients, shapes).compactMap { gradient, shape in
+                operation: operation, contexts: context.forEachMember(of: team), runsBackward: plan.runsBackward,
+                additions: zip(plan.inputGradients, operation.inputs).compactMap { gradient, shape in
                     guard let gradient, let sum = gradient.addedTo else { return nil }
                     return (UnsafePointer(floats(gradient.buffer)), floats(sum), shape.count)
                 })
@@ -126,12 +145,17 @@ public final class Plan {
         self.trained = Plan.trainedRanges(parameters.layout, frozen: options.frozen)
         self.gradients = gradients
         self.arena = arena
+        self.prepared = prepared
         self.randomness = randomness
+        self.team = team
         if training && trained.isEmpty && !options.inputGradient {
             throw .invalidProperty(
                 layer: "plan", property: "frozen", found: "every layer", expected: "at least one layer left to train")
         }
     }
+
+    /// What the plan does with each layer, in order of execution.
+    public var summary: [LayerSummary] { Overview(network, options: options).layers }
 
     /// The bytes that activations, gradients of activations and scratch memory take together.
     public var arenaByteCount: Int { arena.byteCount }
@@ -158,21 +182,34 @@ public final class Plan {
     public func forward(count: Int) {
         checkCount(count)
         randomness.step += 1
-        for step in steps { step.layer.forward(step.context, batch: count) }
+        if parameters.changes.load(ordering: .relaxed) != preparedChanges {
+            run(.prepare, count)
+            preparedChanges = parameters.changes.load(ordering: .relaxed)
+        }
+        run(.forward, count)
+        // Running statistics have moved.
+        if options.mode == .training { noteOwnChange() }
     }
 
     /// Computes all gradients from `outputGradient` for the `count` images of the last forward pass.
+    ///
+    /// Once for each forward pass: gradients take the place of what is not needed any more.
     public func backward(count: Int) {
         precondition(options.mode == .training, "backward needs a plan compiled for training")
         checkCount(count)
-        for step in steps.reversed() where step.runsBackward {
-            step.layer.backward(step.context, batch: count)
-            for addition in step.additions {
-                addRows(
-                    addition.from, to: addition.to, count: count, countPerImage: addition.countPerImage,
-                    workers: options.workers)
-            }
-        }
+        run(.backward, count)
+    }
+
+    /// Tells whoever shares the parameters that this plan has changed those that it trains.
+    func noteOwnChange() {
+        let before = parameters.changes.add(1, ordering: .relaxed).oldValue
+        if before == preparedChanges { preparedChanges = before + 1 }
+    }
+
+    private func run(_ pass: Pass, _ count: Int) {
+        self.pass = pass
+        self.count = count
+        team.run(self)
     }
 
     private var last: Activation { steps[steps.count - 1].context.output }
@@ -203,29 +240,26 @@ public final class Plan {
     }
 }
 
-extension Plan {
-    /// What a plan does with one layer.
-    public struct LayerSummary: Hashable, Codable, Sendable {
-        /// The node's name.
-        public let name: String
-        /// The kind of layer.
-        public let kind: String
-        /// The way in which it is computed.
-        public let algorithm: Algorithm
-        /// The shape of its result, for one image.
-        public let output: Shape
-        /// How many numbers of it are trained.
-        public let parameterCount: Int
+extension Plan: TeamTask {
+    private enum Pass {
+        case prepare, forward, backward
     }
 
-    /// What the plan does with each layer, in order of execution.
-    public var summary: [LayerSummary] {
-        steps.enumerated().map { place, step in
-            LayerSummary(
-                name: step.name, kind: type(of: step.layer).kind, algorithm: step.context.algorithm,
-                output: step.context.output.shape,
-                parameterCount: step.layer.parameters(for: network.inputShapes(of: place))
-                    .reduce(0) { $0 + ($1.role == .statistic ? 0 : $1.count) })
+    func run(_ worker: Worker) {
+        switch pass {
+        case .prepare:
+            for step in steps { step.layer.prepare(step.contexts[worker.index]) }
+        case .forward:
+            for step in steps { step.layer.forward(step.contexts[worker.index], batch: count) }
+        case .backward:
+            for step in steps.reversed() where step.runsBackward {
+                step.layer.backward(step.contexts[worker.index], batch: count)
+                for addition in step.additions {
+                    addRows(
+                        addition.from, to: addition.to, count: count, countPerImage: addition.countPerImage,
+                        worker: worker)
+                }
+            }
         }
     }
 }

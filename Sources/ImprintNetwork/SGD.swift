@@ -43,6 +43,16 @@ public final class SGD {
     public let options: Options
     private let velocities: AlignedMemory
     private let count: Int
+    /// The step that is being taken.
+    private var update: Update?
+
+    private struct Update {
+        let trained: [(range: Range<Int>, decays: Bool)]
+        let parameters: UnsafeMutablePointer<Float>
+        let gradients: UnsafePointer<Float>
+        let rate: Float
+        let gradientScale: Float
+    }
 
     /// Makes an optimiser whose velocities are 0.
     /// - Throws: `NetworkError.outOfMemory`.
@@ -68,17 +78,12 @@ public final class SGD {
         let norm = options.gradientClipping.map { _ in gradientNorm(plan) }
         var scale: Float = 1
         if let norm, let limit = options.gradientClipping, norm > limit { scale = limit / norm }
-        let gradients = plan.parameterGradients.baseAddress!
-        let parameters = plan.parameters.floats
-        for (range, decays) in plan.trained {
-            forEachRange(range.count, plan.options.workers) { part in
-                let start = range.lowerBound + part.lowerBound
-                imprint_sgd(
-                    parameters + start, gradients + start, velocities.floats() + start, part.count,
-                    options.learningRate * factor, options.momentum, decays ? options.weightDecay : 0, scale,
-                    options.nesterov ? 1 : 0)
-            }
-        }
+        update = Update(
+            trained: plan.trained, parameters: plan.parameters.floats, gradients: plan.gradients.floats(),
+            rate: options.learningRate * factor, gradientScale: scale)
+        plan.team.run(self)
+        update = nil
+        plan.noteOwnChange()
         return norm
     }
 
@@ -88,5 +93,20 @@ public final class SGD {
             $0 + imprint_sum_of_squares(gradients + $1.range.lowerBound, $1.range.count)
         }
         return Float(sum.squareRoot())
+    }
+}
+
+extension SGD: TeamTask {
+    func run(_ worker: Worker) {
+        guard let update else { return }
+        for (range, decays) in update.trained {
+            forEachRange(range.count, worker) { part in
+                let start = range.lowerBound + part.lowerBound
+                imprint_sgd(
+                    update.parameters + start, update.gradients + start, velocities.floats() + start, part.count,
+                    update.rate, options.momentum, decays ? options.weightDecay : 0, update.gradientScale,
+                    options.nesterov ? 1 : 0)
+            }
+        }
     }
 }

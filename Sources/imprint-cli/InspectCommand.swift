@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Foundation
 internal import Imprint
+internal import ImprintCore
 internal import ImprintFormats
 internal import ImprintImages
 internal import ImprintNetwork
@@ -12,29 +13,45 @@ struct InspectCommand: ParsableCommand {
     @Argument(help: "The weights file.")
     var model: String
 
-    @Flag(help: "Show how each layer is computed.")
+    @Flag(help: "Show how each layer is computed and what it takes.")
     var plan = false
 
-    @Flag(help: "Print one JSON object to standard output.")
-    var json = false
+    @Flag(help: "Show the plan of a training step instead of a prediction's.")
+    var training = false
 
-    func validate() throws { try requirePaths([model]) }
+    @Option(help: "How many images the plan takes at once. (default: 1, with --training 32)")
+    var batchSize: Int?
 
-    func run() throws {
-        let weights = try WeightsFile(contentsOf: URL(filePath: model))
-        let layers = try plan ? layers(of: weights) : nil
-        if json {
-            try Terminal.emit(InspectionLine(weights, plan: layers))
-        } else {
-            try Terminal.show(table(weights, layers))
+    @OptionGroup var common: CommonOptions
+
+    func validate() throws {
+        try requirePaths([model])
+        try require(batchSize ?? 1, "--batch-size", in: 1...65536)
+        guard plan || !(training || batchSize != nil) else {
+            throw ValidationError("--training and --batch-size are about the plan; add --plan.")
         }
     }
 
-    private func layers(of weights: WeightsFile) throws -> [Plan.LayerSummary] {
-        try Plan(weights.network, parameters: weights.parameters, options: Plan.Options(batchSize: 1)).summary
+    func run() throws {
+        let weights = try WeightsFile(contentsOf: URL(filePath: model))
+        let overview = plan ? try overview(of: weights) : nil
+        if common.json {
+            try Terminal.emit(InspectionLine(weights, plan: overview))
+        } else {
+            try Terminal.show(
+                ([table(weights)] + (overview.map { [PlanTable.text($0)] } ?? [])).joined(separator: "\n\n"))
+        }
     }
 
-    private func table(_ weights: WeightsFile, _ layers: [Plan.LayerSummary]?) -> String {
+    private func overview(of weights: WeightsFile) throws -> Plan.Overview {
+        Plan.Overview(
+            training ? try weights.network.logits() : weights.network,
+            options: Plan.Options(
+                batchSize: batchSize ?? (training ? TrainingConfiguration().batchSize : 1),
+                mode: training ? .training : .prediction, workers: Workers(common.threadCount)))
+    }
+
+    private func table(_ weights: WeightsFile) -> String {
         let preprocessing = weights.preprocessing
         var lines = [
             "format       \(WeightsFile.formatVersion)",
@@ -51,23 +68,7 @@ struct InspectCommand: ParsableCommand {
                     + "seed \(training.seed), accuracy \(training.accuracy.map { Terminal.percent($0) } ?? "unknown") on the "
                     + "\(training.validationImages.isEmpty ? "training" : "validation") images")
         }
-        if let layers {
-            func row(_ name: String, _ kind: String, _ algorithm: String, _ output: String, _ parameters: String) {
-                lines.append(
-                    column(name, 24) + column(kind, 20) + column(algorithm, 15) + column(output, 15) + parameters)
-            }
-            lines.append("")
-            row("layer", "kind", "algorithm", "output", "parameters")
-            for layer in layers {
-                row(
-                    layer.name, layer.kind, layer.algorithm.rawValue, "\(layer.output)", "\(layer.parameterCount)")
-            }
-        }
         return lines.joined(separator: "\n")
-    }
-
-    private func column(_ text: String, _ width: Int) -> String {
-        text.padding(toLength: max(width, text.count + 1), withPad: " ", startingAt: 0)
     }
 }
 
@@ -81,9 +82,10 @@ private struct InspectionLine: Encodable {
     let layers: Int
     let preprocessing: Preprocessing
     let training: TrainingRecord?
-    let plan: [Plan.LayerSummary]?
+    let plan: Plan.Overview?
+    let engine: Engine?
 
-    init(_ weights: WeightsFile, plan: [Plan.LayerSummary]?) {
+    init(_ weights: WeightsFile, plan: Plan.Overview?) {
         format = "\(WeightsFile.formatVersion)"
         network = weights.network.name
         labels = weights.labels
@@ -94,13 +96,14 @@ private struct InspectionLine: Encodable {
         preprocessing = weights.preprocessing
         training = weights.training
         self.plan = plan
+        engine = plan.map { _ in Engine.current }
     }
 
     private enum CodingKeys: String, CodingKey {
-        case format, network, labels, parameters, digest, base, layers, preprocessing, training, plan
+        case format, network, labels, parameters, digest, base, layers, preprocessing, training, plan, engine
     }
 
-    /// Writes all keys but the plan, which is there where it was asked for; `null` where there is no value.
+    /// Writes all keys; plan and engine are there where the plan was asked for; `null` where there is no value.
     func encode(to encoder: any Encoder) throws {
         var values = encoder.container(keyedBy: CodingKeys.self)
         try values.encode(format, forKey: .format)
@@ -113,5 +116,6 @@ private struct InspectionLine: Encodable {
         try values.encode(preprocessing, forKey: .preprocessing)
         try values.encode(training, forKey: .training)
         try values.encodeIfPresent(plan, forKey: .plan)
+        try values.encodeIfPresent(engine, forKey: .engine)
     }
 }

@@ -29,7 +29,7 @@ func shell(_ script: String, folder: URL) throws -> CommandOutput {
     try run(URL(filePath: "/bin/sh"), ["-c", "imprint='\(tool.path)'\n\(script)"], folder: folder)
 }
 
-private func run(_ program: URL, _ arguments: [String], folder: URL?) throws -> CommandOutput {
+func run(_ program: URL, _ arguments: [String], folder: URL? = nil) throws -> CommandOutput {
     let process = Process()
     process.executableURL = program
     process.arguments = arguments

@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct HelpTests {
     /// Fixtures/help-VERB.txt is what `COLUMNS=80 imprint VERB --help` printed; look at a change before taking it over.
-    @Test("Help pages are as they were", arguments: ["", "train", "evaluate", "classify", "inspect", "draw"])
+    @Test("Help pages are as they were", arguments: ["", "train", "evaluate", "classify", "inspect", "draw", "bench"])
     func helpPages(verb: String) throws {
         let page = verb.isEmpty ? try imprint("--help") : try imprint(verb, "--help")
         let name = verb.isEmpty ? "help" : "help-\(verb)"

@@ -123,6 +123,12 @@ import Testing
             Case(4, 5, 2, convolution, LeakyReLU(slope: 0.2), Sigmoid(), Flatten(), Sigmoid()),
             Case(4, 5, 2, MaxPool(kernelSize: 2), LeakyReLU(), Dropout(rate: 0.2), Flatten()),
             Case(4, 5, 2, convolution, ReLU(), convolution, BatchNormalization(), frozen: ["1", "4"]),
+            // What is computed together, also with a line and a column that the pool leaves out.
+            Case(5, 7, 2, convolution, BatchNormalization(), ReLU(), MaxPool(kernelSize: 2), convolution),
+            Case(4, 6, 2, convolution, BatchNormalization(), MaxPool(kernelSize: 2), convolution, batch: 1),
+            Case(
+                5, 4, 2, convolution, BatchNormalization(), ReLU6(), MaxPool(kernelSize: 2), convolution,
+                frozen: ["2", "3", "4"]),
         ]
     }()
 
@@ -178,6 +184,21 @@ import Testing
                     node("norm", BatchNormalization(), "b"), node("sum", Add(), "norm", "r"),
                     node("s", ReLU(), "sum"), node("mean", GlobalAveragePool(), "s"),
                 ], frozen: ["b", "norm"]),
+            // Two branches that end in norms, with one activation behind their sum.
+            Case(
+                image,
+                [
+                    node("a", convolution(), "input"), node("norm", BatchNormalization(), "a"),
+                    node("b", convolution(), "input"), node("other", BatchNormalization(), "b"),
+                    node("sum", Add(), "norm", "other"), node("r", ReLU(), "sum"), node("c", convolution(), "r"),
+                ]),
+            // A sum of what a norm reads and what it makes.
+            Case(
+                image,
+                [
+                    node("a", convolution(), "input"), node("norm", BatchNormalization(), "a"),
+                    node("sum", Add(), "a", "norm"), node("r", ReLU6(), "sum"), node("c", convolution(), "r"),
+                ]),
         ]
     }()
 

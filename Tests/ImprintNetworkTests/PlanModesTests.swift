@@ -4,17 +4,17 @@ import Testing
 
 /// What a plan for prediction and one for training have in common, and what they leave alone.
 @Suite struct PlanModesTests {
-    /// The outputs of a plan in memory full of NaN.
+    /// The outputs of a plan in memory full of NaN, and whether it folds parameters together.
     private func outputs(
         _ network: Network, _ parameters: Parameters, batch: Int, _ mode: Plan.Mode, frozen: Set<String> = []
-    ) throws -> [UInt32] {
+    ) throws -> (values: [Float], folds: Bool) {
         let plan = try Plan(
             network, parameters: parameters,
             options: Plan.Options(batchSize: batch, mode: mode, frozen: frozen, inputGradient: mode == .training))
         plan.poison(keeping: [])
         _ = plan.input.update(from: randomValues(plan.input.count, "input"))
         plan.forward(count: batch)
-        return plan.output.map(\.bitPattern)
+        return (Array(plan.output), plan.steps.contains { $0.layer is PreparedConvolution })
     }
 
     /// Prediction works in place wherever it can; training keeps what its backward pass reads, so that a value that was
@@ -29,13 +29,20 @@ import Testing
             network.nodes.filter { $0.layer is BatchNormalization || $0.layer is Dropout }.map(\.name))
         let before = try parameters.copy()
         let prediction = try outputs(network, parameters, batch: batch, .prediction)
-        #expect(prediction == (try outputs(network, parameters, batch: batch, .training, frozen: frozen)))
-        #expect(prediction.allSatisfy { Float(bitPattern: $0).isFinite })
+        let training = try outputs(network, parameters, batch: batch, .training, frozen: frozen)
+        #expect(!training.folds)
+        if prediction.folds {
+            // Folding rounds in other places.
+            expectClose(prediction.values, training.values, network.name, tolerance: 1e-4)
+        } else {
+            #expect(prediction.values.map(\.bitPattern) == training.values.map(\.bitPattern))
+        }
+        #expect(prediction.values.allSatisfy { $0.isFinite })
         for entry in before.layout.entries { #expect(parameters[entry.name] == before[entry.name]) }
     }
 
     @Test(
-        "Prediction gives the bits of training's forward pass",
+        "Prediction gives the numbers of training's forward pass, its very bits where nothing is folded",
         arguments: GradientCheckTests.others + GradientCheckTests.chains + GradientCheckTests.graphs)
     func smallNetworks(_ example: GradientCheckTests.Case) throws {
         try expectSameOutputs(
@@ -97,17 +104,24 @@ import Testing
         #expect(plan.inputGradient == nil)
     }
 
-    @Test("The summary names every layer, its way of computing and what of it is trained")
-    func summary() throws {
+    @Test("The summary names every layer, its way of computing and what of it is trained", arguments: [true, false])
+    func summary(training: Bool) throws {
         let network = try Network.named("mobilenet-v1", labels: 3, inputSize: 64, width: 0.25)
         let plan = try Plan(
-            network, parameters: try Parameters(network, seed: 1), options: Plan.Options(batchSize: 1))
-        #expect(plan.summary.map(\.name) == network.nodes.map(\.name))
-        #expect(plan.summary.map(\.output) == network.shapes)
+            network, parameters: try Parameters(network, seed: 1),
+            options: Plan.Options(batchSize: 1, mode: training ? .training : .prediction))
+        #expect(plan.summary.flatMap { $0.name.split(separator: "+").map(String.init) } == network.nodes.map(\.name))
+        let shapes = Dictionary(uniqueKeysWithValues: zip(network.nodes.map(\.name), network.shapes))
+        #expect(
+            plan.summary.map(\.output)
+                == plan.summary.map { $0.name.split(separator: "+").last.flatMap { shapes[String($0)] } })
         #expect(plan.summary.reduce(0) { $0 + $1.parameterCount } == plan.parameters.layout.trainableParameterCount)
-        let algorithms = Dictionary(uniqueKeysWithValues: plan.summary.map { ($0.name, $0.algorithm) })
-        #expect(algorithms["conv0"] == .im2col)
-        #expect(algorithms["conv1_depthwise"] == .direct)
-        #expect(algorithms["conv1_pointwise"] == .matrixProduct)
+        func algorithm(_ node: String, _ rest: String...) -> Algorithm? {
+            let name = training ? node : ([node] + rest).joined(separator: "+")
+            return plan.summary.first { $0.name == name }?.algorithm
+        }
+        #expect(algorithm("conv0", "norm0", "activation0") == .im2col)
+        #expect(algorithm("conv1_depthwise", "norm1_depthwise", "activation1_depthwise") == .direct)
+        #expect(algorithm("conv1_pointwise", "norm1_pointwise", "activation1_pointwise") == .matrixProduct)
     }
 }

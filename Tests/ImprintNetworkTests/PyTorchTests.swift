@@ -110,7 +110,11 @@ import Testing
                 for (name, expected) in reference.float64.gradientNorms {
                     let gradient = plan.parameterGradients[try #require(parameters.layout[name]).range]
                     let norm = gradient.reduce(0.0) { $0 + Double($1) * Double($1) }.squareRoot()
-                    #expect(abs(norm / expected - 1) < 1e-3, "gradient of \(name): norm \(norm), expected \(expected)")
+                    // Nearly everything in a shift's sum cancels, so what is left shows the rounding of single numbers.
+                    let tolerance = name.hasSuffix(".shift") ? 3e-3 : 1e-3
+                    #expect(
+                        abs(norm / expected - 1) < tolerance,
+                        "gradient of \(name): norm \(norm), expected \(expected)")
                 }
             }
             optimizer.step(plan)

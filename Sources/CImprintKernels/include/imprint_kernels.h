@@ -8,6 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// Processor --------------------------------------------------------------------------------------------------------
+
+// Whether the loops below run in their AVX-512 form (F, VL, BW, DQ and CD, as servers have had since 2017).
+int imprint_kernels_use_avx512(void);
+// What the loops below run with: "AVX-512", "AVX2", "SSE2", "NEON" or "none".
+const char *imprint_kernels_vector_instructions(void);
+
 // Elementwise ------------------------------------------------------------------------------------------------------
 
 // y = min(max(x, 0), ceiling), NaN where x is NaN; a ceiling of infinity gives ReLU, 6 gives ReLU6. y may be x.
@@ -37,19 +44,60 @@ void imprint_masked_scale(const float *x, const uint8_t *keep, float factor, flo
 
 // y[r][c] = row[c] for every row.
 void imprint_broadcast_row(const float *row, float *y, size_t rows, size_t channels);
-// y[r][c] = scale[c] * x[r][c] + shift[c]. y may be x.
-void imprint_scale_shift(const float *x, const float *scale, const float *shift, float *y, size_t rows,
-                         size_t channels);
 // sums[c] = sum over r of x[r][c].
 void imprint_channel_sums(const float *x, double *sums, size_t rows, size_t channels);
-// sums[c] = sum over r of (x[r][c] - mean[c])^2.
-void imprint_channel_squares(const float *x, const float *mean, double *sums, size_t rows, size_t channels);
-// sums[c] = sum over r of dy[r][c] * (x[r][c] - mean[c]).
-void imprint_channel_products(const float *x, const float *mean, const float *dy, double *sums, size_t rows,
-                              size_t channels);
-// dx[r][c] = a[c] * dy[r][c] + b[c] * x[r][c] + k[c]. dx may be dy.
-void imprint_batch_norm_backward(const float *x, const float *dy, const float *a, const float *b, const float *k,
-                                 float *dx, size_t rows, size_t channels);
+
+// Normalisation ----------------------------------------------------------------------------------------------------
+
+// mean[c] = the mean of x[r][c] over r, m2[c] = sum over r of (x[r][c] - mean[c])^2, of at least one row; two passes, so
+// the rows should fit into the cache.
+void imprint_moments(const float *x, size_t rows, size_t channels, float *mean, float *m2);
+// Mean and biased variance of all blocks of rows together, from the number of rows of each, and means[block * stride + c]
+// and m2s[block * stride + c] as imprint_moments gives them. In doubles, block by block (Chan, Golub and LeVeque, 1983).
+void imprint_merge_moments(const uint32_t *rows, const float *means, const float *m2s, size_t blocks, size_t stride,
+                           size_t channels, float *mean, float *variance);
+
+// z = clamp(factor * x + offset + shortcut), between floor and ceiling (-infinity and infinity: not at all), NaN where
+// that is NaN, and the gradients for g = dz where floor < z < ceiling, else 0: dshortcut = g, dx = a * g + b * x + k.
+typedef struct {
+    const float *mean, *factor, *offset;   // a number for each channel
+    const float *a, *b, *k;                // likewise; read by the functions that write dx
+    float floor, ceiling;
+    size_t channels;
+} imprint_normalization;
+
+// z of [rows, channels]; shortcut may be null. z may be x or shortcut.
+void imprint_normalization_forward(const imprint_normalization *t, const float *x, const float *shortcut, float *z,
+                                   size_t rows);
+// sums[c] += the sum of g, sums[channels + c] += the sum of g * (x - mean). z is null where there was no shortcut:
+// then it is computed anew from x.
+void imprint_normalization_sums(const imprint_normalization *t, const float *x, const float *z, const float *dz,
+                                double *sums, size_t rows);
+// dx and dshortcut, each may be null; z as above. dx may be x, dshortcut may be dz.
+void imprint_normalization_backward(const imprint_normalization *t, const float *x, const float *z, const float *dz,
+                                    float *dx, float *dshortcut, size_t rows);
+
+// The same with the maximum of 2x2 pixels taken of z at once, for two rows of an image of `width` pixels each: x and dx
+// are [2, width, channels]; z, dz and choice, the winner's place 0 ..< 4, are [width / 2, channels]. Of an odd width the
+// last column is left out.
+void imprint_normalization_forward_pooled(const imprint_normalization *t, const float *x, size_t width, float *z,
+                                          uint8_t *choice);
+void imprint_normalization_sums_pooled(const imprint_normalization *t, const float *x, size_t width,
+                                       const uint8_t *choice, const float *dz, double *sums);
+// dx may be x.
+void imprint_normalization_backward_pooled(const imprint_normalization *t, const float *x, size_t width,
+                                           const uint8_t *choice, const float *dz, float *dx);
+// dx of pixels that no window holds: b * x + k. dx may be x.
+void imprint_normalization_backward_unpooled(const imprint_normalization *t, const float *x, float *dx, size_t rows);
+
+// y[r][c] = factor[c] * x[r][c].
+void imprint_scale_channels(const float *x, const float *factor, float *y, size_t rows, size_t channels);
+// y[c][r] = x[r][c], with the rows of x `stride` numbers apart and those of y without a gap.
+void imprint_transpose(const float *x, size_t stride, float *y, size_t rows, size_t columns);
+// y[r][c] = min(max(y[r][c] + bias[c] + shortcut[r][c], floor), ceiling), NaN where it is NaN; bias and shortcut may be
+// null.
+void imprint_epilogue(float *y, const float *bias, const float *shortcut, float floor, float ceiling, size_t rows,
+                      size_t channels);
 
 // Windows ----------------------------------------------------------------------------------------------------------
 

@@ -103,7 +103,7 @@ extension LayerContext {
     fileprivate func mapForward(
         _ batch: Int, _ function: (UnsafePointer<Float>, UnsafeMutablePointer<Float>, Int) -> Void
     ) {
-        forEachRange(batch * output.shape.count, workers) { range in
+        forEachRange(batch * output.shape.count, worker) { range in
             function(input.values + range.lowerBound, output.values + range.lowerBound, range.count)
         }
     }
@@ -114,7 +114,7 @@ extension LayerContext {
         _ function: (UnsafePointer<Float>, UnsafePointer<Float>, UnsafeMutablePointer<Float>, Int) -> Void
     ) {
         guard let dx = input.gradient else { return }
-        forEachRange(batch * output.shape.count, workers) { range in
+        forEachRange(batch * output.shape.count, worker) { range in
             function(
                 activation.values + range.lowerBound, outputGradient + range.lowerBound, dx + range.lowerBound,
                 range.count)

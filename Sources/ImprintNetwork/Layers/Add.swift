@@ -17,7 +17,7 @@ public struct Add: Layer {
     public var backwardReads: BackwardReads { [] }
 
     public func forward(_ context: LayerContext, batch: Int) {
-        forEachRange(batch * context.output.shape.count, context.workers) { range in
+        forEachRange(batch * context.output.shape.count, context.worker) { range in
             let start = range.lowerBound
             let y = context.output.values + start
             imprint_add(context.inputs[0].values + start, context.inputs[1].values + start, y, range.count)
@@ -28,7 +28,7 @@ public struct Add: Layer {
     public func backward(_ context: LayerContext, batch: Int) {
         for input in context.inputs {
             guard let dx = input.gradient else { continue }
-            forEachRange(batch * context.output.shape.count, context.workers) { range in
+            forEachRange(batch * context.output.shape.count, context.worker) { range in
                 (dx + range.lowerBound).update(from: context.outputGradient + range.lowerBound, count: range.count)
             }
         }

@@ -1,6 +1,3 @@
-internal import CImprintKernels
-internal import ImprintCore
-
 /// Batch normalisation, y = scale · (x − mean) / √(variance + ε) + shift, channel by channel.
 ///
 /// In training mean and (biased) variance are those of the batch over N, H and W, and the running statistics follow:
@@ -44,127 +41,12 @@ public struct BatchNormalization: Layer {
         ]
     }
 
-    /// Mean and 1 / √(variance + ε) are saved; sums in parts and three rows of coefficients are scratch.
-    public func memory(_ request: MemoryRequest) -> LayerMemory {
-        let channels = request.output.channels
-        return LayerMemory(
-            saved: 2 * channels * MemoryLayout<Float>.stride,
-            scratch: 2 * ChannelReduction.scratchByteCount(channels: channels)
-                + 3 * channels * MemoryLayout<Float>.stride)
-    }
+    public var readsMoments: Bool { whole.readsMoments }
+    public var gradientMayReplaceInput: Bool { whole.gradientMayReplaceInput }
+    public func memory(_ request: MemoryRequest) -> LayerMemory { whole.memory(request) }
+    public func forward(_ context: LayerContext, batch: Int) { whole.forward(context, batch: batch) }
+    public func backward(_ context: LayerContext, batch: Int) { whole.backward(context, batch: batch) }
 
-    private func usesBatch(_ context: LayerContext) -> Bool {
-        context.training && !context.frozen && !usesRunningStatistics
-    }
-
-    public func forward(_ context: LayerContext, batch: Int) {
-        let channels = context.input.shape.channels
-        let rows = batch * context.input.shape.pixels
-        let (scale, shift) = (context.parameters[0], context.parameters[1])
-        let (mean, inverse) = statistics(context)
-        if usesBatch(context) {
-            measure(context, rows: rows)
-        } else {
-            for channel in 0..<channels {
-                mean[channel] = context.parameters[2][channel]
-                inverse[channel] = 1 / (context.parameters[3][channel] + epsilon).squareRoot()
-            }
-        }
-        let (factor, offset, _) = coefficients(context)
-        for channel in 0..<channels {
-            factor[channel] = scale[channel] * inverse[channel]
-            offset[channel] = shift[channel] - mean[channel] * factor[channel]
-        }
-        forEachRows(rows, channels, context.workers) { range in
-            let start = range.lowerBound * channels
-            imprint_scale_shift(
-                context.input.values + start, factor, offset, context.output.values + start, range.count, channels)
-        }
-    }
-
-    /// Takes mean and variance of the batch, in two passes for accuracy, and moves the running statistics.
-    private func measure(_ context: LayerContext, rows: Int) {
-        let channels = context.input.shape.channels
-        let (mean, inverse) = statistics(context)
-        let (runningMean, runningVariance) = (context.parameters[2], context.parameters[3])
-        let x = context.input.values
-        let reduction = ChannelReduction(channels: channels, rows: rows)
-        let sums = reduction.run(scratch: context.scratch, workers: context.workers) { range, sums in
-            imprint_channel_sums(x + range.lowerBound * channels, sums, range.count, channels)
-        }
-        for channel in 0..<channels { mean[channel] = Float(sums[channel] / Double(rows)) }
-        let squares = reduction.run(scratch: context.scratch, workers: context.workers) { range, sums in
-            imprint_channel_squares(x + range.lowerBound * channels, mean, sums, range.count, channels)
-        }
-        let unbiased = Float(rows) / Float(max(rows - 1, 1))
-        for channel in 0..<channels {
-            let variance = Float(squares[channel] / Double(rows))
-            inverse[channel] = 1 / (variance + epsilon).squareRoot()
-            runningMean[channel] += momentum * (mean[channel] - runningMean[channel])
-            runningVariance[channel] += momentum * (variance * unbiased - runningVariance[channel])
-        }
-    }
-
-    public func backward(_ context: LayerContext, batch: Int) {
-        let channels = context.input.shape.channels
-        let rows = batch * context.input.shape.pixels
-        let (mean, inverse) = statistics(context)
-        let (x, dy) = (context.input.values, context.outputGradient)
-        let reduction = ChannelReduction(channels: channels, rows: rows)
-        let dShift = reduction.run(scratch: context.scratch, workers: context.workers) { range, sums in
-            imprint_channel_sums(dy + range.lowerBound * channels, sums, range.count, channels)
-        }
-        let second = context.scratch + ChannelReduction.scratchByteCount(channels: channels)
-        let products = reduction.run(scratch: second, workers: context.workers) { range, sums in
-            let start = range.lowerBound * channels
-            imprint_channel_products(x + start, mean, dy + start, sums, range.count, channels)
-        }
-        if let dScale = context.parameterGradients[0], let dBias = context.parameterGradients[1] {
-            for channel in 0..<channels {
-                dScale[channel] = Float(products[channel]) * inverse[channel]
-                dBias[channel] = Float(dShift[channel])
-            }
-        }
-        guard let dx = context.input.gradient else { return }
-        // dx = a·dy + b·x + k
-        let (a, b, k) = coefficients(context)
-        for channel in 0..<channels {
-            a[channel] = context.parameters[0][channel] * inverse[channel]
-            if usesBatch(context) {
-                let slope = Float(products[channel] / Double(rows)) * inverse[channel] * inverse[channel]
-                b[channel] = -a[channel] * slope
-                k[channel] = a[channel] * (slope * mean[channel] - Float(dShift[channel] / Double(rows)))
-            } else {
-                b[channel] = 0
-                k[channel] = 0
-            }
-        }
-        forEachRows(rows, channels, context.workers) { range in
-            let start = range.lowerBound * channels
-            imprint_batch_norm_backward(x + start, dy + start, a, b, k, dx + start, range.count, channels)
-        }
-    }
-
-    private func statistics(
-        _ context: LayerContext
-    ) -> (mean: UnsafeMutablePointer<Float>, inverse: UnsafeMutablePointer<Float>) {
-        let base = context.saved.assumingMemoryBound(to: Float.self)
-        return (base, base + context.input.shape.channels)
-    }
-
-    /// Three rows behind the sums in the scratch memory.
-    private func coefficients(
-        _ context: LayerContext
-    ) -> (UnsafeMutablePointer<Float>, UnsafeMutablePointer<Float>, UnsafeMutablePointer<Float>) {
-        let channels = context.input.shape.channels
-        let base = (context.scratch + 2 * ChannelReduction.scratchByteCount(channels: channels))
-            .assumingMemoryBound(to: Float.self)
-        return (base, base + channels, base + 2 * channels)
-    }
-}
-
-/// Runs `body` over the rows of a [rows, channels] matrix in chunks that are worth a thread.
-private func forEachRows(_ rows: Int, _ channels: Int, _ workers: Workers, _ body: (Range<Int>) -> Void) {
-    let chunks = min(rows, max(1, rows * channels / (1 << 18)))
-    workers.forEach(chunks) { chunk, _ in body(chunkRange(chunk, of: chunks, total: rows)) }
+    /// The arithmetic, which it shares with the layers that may follow it.
+    private var whole: NormalizedActivation { NormalizedActivation(self) }
 }

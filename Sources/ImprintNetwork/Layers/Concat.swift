@@ -17,7 +17,7 @@ public struct Concat: Layer {
 
     public func forward(_ context: LayerContext, batch: Int) {
         let channels = context.output.shape.channels
-        context.workers.forEach(batch) { image, _ in
+        context.worker.forEach(batch) { image in
             forEachPart(of: context, image: image) { input, pixel, place, width in
                 (context.output.values + pixel * channels + place).update(
                     from: input.values + pixel * width, count: width)
@@ -27,7 +27,7 @@ public struct Concat: Layer {
 
     public func backward(_ context: LayerContext, batch: Int) {
         let channels = context.output.shape.channels
-        context.workers.forEach(batch) { image, _ in
+        context.worker.forEach(batch) { image in
             forEachPart(of: context, image: image) { input, pixel, place, width in
                 guard let dx = input.gradient else { return }
                 (dx + pixel * width).update(from: context.outputGradient + pixel * channels + place, count: width)

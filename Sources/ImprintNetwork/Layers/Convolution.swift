@@ -8,8 +8,7 @@ internal import ImprintCore
 /// group g see the inputs of group g alone; as many groups as inputs and outputs make it depthwise.
 /// W starts normal with variance 2 / fan-in (He), b at 0.
 ///
-/// Each window is a row of a matrix X of [pixels, kernel · inputs], so that y = X·W; backward dW = Xᵀ·dy, and
-/// dx gathers the rows of dy·Wᵀ where the windows lay. X exists in blocks of rows that stay in cache.
+/// It is computed in one of three ways, by the shapes: `Winograd`, `DepthwiseConvolution` or `ConvolutionProduct`.
 public struct Convolution: Layer {
     public static let kind = "convolution"
     /// The number of channels of the result.
@@ -63,8 +62,15 @@ public struct Convolution: Layer {
         return hasBias ? [weight, bias] : [weight]
     }
 
-    public func algorithm(for inputs: [Shape]) -> Algorithm {
+    public func multiplications(for inputs: [Shape]) -> Int {
+        let window = window.kernelWindow(over: inputs[0])
+        let taps = kernelSize.height * kernelSize.width * (inputs[0].channels / groups)
+        return Int(window.output_height) * Int(window.output_width) * outputChannels * taps
+    }
+
+    public func algorithm(for inputs: [Shape], predicting batch: Int?) -> Algorithm {
         if groups > 1 && groups == inputs[0].channels && groups == outputChannels { return .direct }
+        if Winograd.isWorthwhile(self, over: inputs[0], predicting: batch) { return .winograd }
         let isPointwise =
             kernelSize == 1 && stride == 1 && groups == 1
             && (padding == .valid || padding == .same || padding == .all(0))
@@ -72,251 +78,125 @@ public struct Convolution: Layer {
     }
 
     public func memory(_ request: MemoryRequest) -> LayerMemory {
-        let sizes = Sizes(self, input: request.inputs[0], output: request.output)
-        let columns = request.algorithm == .im2col ? request.workers.count * sizes.blockRows * sizes.rowLength : 0
-        let weights = request.training ? Sizes.weightParts * sizes.weightCount : 0
+        let (input, workers) = (request.inputs[0], request.workers.count)
+        let count =
+            switch request.algorithm {
+            case .direct: request.training ? DepthwiseConvolution.scratchCount(self) : 0
+            case .winograd:
+                Winograd(self, over: input).scratchCount(
+                    batch: request.batch, workers: workers, training: request.training)
+            case .im2col, .matrixProduct:
+                ConvolutionProduct.scratchCount(
+                    self, over: input, algorithm: request.algorithm, workers: workers, training: request.training)
+            }
         return LayerMemory(
             scratch: max(
-                (columns + weights) * MemoryLayout<Float>.stride,
-                ChannelReduction.scratchByteCount(channels: outputChannels)))
+                count * MemoryLayout<Float>.stride, ChannelReduction.scratchByteCount(channels: outputChannels)))
+    }
+
+    public func momentBlocks(_ request: MemoryRequest) -> Int? {
+        blockCount(request.algorithm, over: request.inputs[0], pixels: request.output.pixels, batch: request.batch)
+    }
+
+    /// How many blocks of the result a forward pass finishes.
+    private func blockCount(_ algorithm: Algorithm, over input: Shape, pixels: Int, batch: Int) -> Int {
+        switch algorithm {
+        case .direct: batch
+        case .winograd: Winograd(self, over: input).blockCount(batch: batch)
+        case .im2col, .matrixProduct: ConvolutionProduct.blockCount(self, over: input, rows: batch * pixels)
+        }
     }
 
     public func forward(_ context: LayerContext, batch: Int) {
-        let bias = hasBias ? context.parameters[1] : nil
-        if context.algorithm == .direct {
-            let window = window.kernelWindow(over: context.input.shape)
-            context.forEachImage(batch) { image in
-                withUnsafePointer(to: window) {
-                    imprint_depthwise_forward(
-                        $0, context.input.at(image), context.parameters[0], bias, context.output.at(image))
-                }
-            }
-            return
+        forward(
+            context, batch: batch, .plain(context.parameters[0]),
+            Epilogue(bias: hasBias ? UnsafePointer(context.parameters[1]) : nil))
+    }
+
+    /// y = epilogue(x convolved with the weights), each block of y's pixels finished while it is in cache.
+    func forward(_ context: LayerContext, batch: Int, _ weights: ConvolutionWeights, _ epilogue: Epilogue) {
+        let moments = context.outputMoments
+        func finish(_ pixels: Range<Int>, _ block: Int) {
+            epilogue.apply(to: context.output.values, pixels, channels: outputChannels)
+            moments?.record(
+                context.output.values + pixels.lowerBound * outputChannels, rows: pixels.count, block: block)
         }
-        let product = ConvolutionProduct(self, context)
-        product.forEachBlock(of: 0..<(batch * context.output.shape.pixels)) { rows, worker in
-            if let bias {
-                imprint_broadcast_row(
-                    bias, context.output.values + rows.lowerBound * outputChannels, rows.count, outputChannels)
-            }
-            for group in 0..<groups { product.forward(rows, group: group, worker: worker, accumulating: hasBias) }
+        if let moments, context.worker.index == 0 {
+            moments.begin(
+                blocks: blockCount(
+                    context.algorithm, over: context.input.shape, pixels: context.output.shape.pixels, batch: batch))
+        }
+        switch context.algorithm {
+        case .direct: DepthwiseConvolution(self, context).forward(weights, batch: batch, finish)
+        case .winograd: Winograd(self, over: context.input.shape).forward(context, weights, batch: batch, finish)
+        case .im2col, .matrixProduct: ConvolutionProduct(self, context).forward(weights, batch: batch, finish)
         }
     }
 
     public func backward(_ context: LayerContext, batch: Int) {
-        let dy = context.outputGradient
         if hasBias, let dBias = context.parameterGradients[1] {
             context.sumOverRows(
-                dy, rows: batch * context.output.shape.pixels, channels: outputChannels, into: dBias)
+                context.outputGradient, rows: batch * context.output.shape.pixels, channels: outputChannels,
+                into: dBias)
         }
-        if context.algorithm == .direct {
-            backwardDepthwise(context, batch: batch)
-        } else {
+        let (dWeight, dx) = (context.parameterGradients[0], context.input.gradient)
+        switch context.algorithm {
+        case .direct:
+            let depthwise = DepthwiseConvolution(self, context)
+            if let dWeight { depthwise.backwardWeight(dWeight, batch: batch) }
+            if let dx { depthwise.backwardInput(dx, batch: batch) }
+        case .winograd:
+            let winograd = Winograd(self, over: context.input.shape)
+            if let dWeight { winograd.backwardWeight(context, dWeight, batch: batch) }
+            if let dx { winograd.backwardInput(context, dx, batch: batch) }
+        case .im2col, .matrixProduct:
             let product = ConvolutionProduct(self, context)
-            if let dWeight = context.parameterGradients[0] { product.backwardWeight(dWeight, batch: batch) }
-            if let dx = context.input.gradient { product.backwardInput(dx, batch: batch) }
+            if let dWeight { product.backwardWeight(dWeight, batch: batch) }
+            if let dx { product.backwardInput(dx, batch: batch) }
         }
     }
+}
 
-    private func backwardDepthwise(_ context: LayerContext, batch: Int) {
-        let window = window.kernelWindow(over: context.input.shape)
-        let dy = context.outputGradient
-        let outputCount = context.output.shape.count
-        if let dWeight = context.parameterGradients[0] {
-            let count = kernelSize.height * kernelSize.width * outputChannels
-            sumOfParts(context, batch: batch, count: count, into: dWeight) { images, _, sum in
-                sum.update(repeating: 0, count: count)
-                for image in images {
-                    withUnsafePointer(to: window) {
-                        imprint_depthwise_backward_weight($0, context.input.at(image), dy + image * outputCount, sum)
-                    }
-                }
-            }
-        }
-        if let dx = context.input.gradient {
-            context.forEachImage(batch) { image in
-                withUnsafePointer(to: window) {
-                    imprint_depthwise_backward_input(
-                        $0, dy + image * outputCount, context.parameters[0], dx + image * context.input.shape.count)
-                }
-            }
-        }
+/// The weights that a convolution computes with.
+enum ConvolutionWeights {
+    /// As the layer has them, [kernel height, kernel width, inputs / groups, outputs].
+    case plain(UnsafePointer<Float>)
+    /// As `Winograd.transform` or `ConvolutionProduct.copy` made them.
+    case transformed(UnsafePointer<Float>)
+}
+
+/// What is done to a block of a convolution's result while it is in cache.
+///
+/// y ← min(max(y + bias + shortcut, floor), ceiling).
+struct Epilogue {
+    var bias: UnsafePointer<Float>?
+    /// Another activation of the result's shape.
+    var shortcut: UnsafePointer<Float>?
+    var floor = -Float.infinity
+    var ceiling = Float.infinity
+
+    func apply(to y: UnsafeMutablePointer<Float>, _ pixels: Range<Int>, channels: Int) {
+        guard bias != nil || shortcut != nil || floor > -.infinity || ceiling < .infinity else { return }
+        let start = pixels.lowerBound * channels
+        imprint_epilogue(y + start, bias, shortcut.map { $0 + start }, floor, ceiling, pixels.count, channels)
     }
 }
 
 /// dWeight = the sum over fixed parts of the batch, each summed by one worker, added in their order.
-private func sumOfParts(
+func sumOfParts(
     _ context: LayerContext, batch: Int, count: Int, into dWeight: UnsafeMutablePointer<Float>,
-    _ sum: (_ images: Range<Int>, _ worker: Int, _ result: UnsafeMutablePointer<Float>) -> Void
+    _ sum: (_ images: Range<Int>, _ result: UnsafeMutablePointer<Float>) -> Void
 ) {
-    let parts = min(Sizes.weightParts, batch)
+    let parts = min(weightParts, batch)
     let partial = context.scratch.assumingMemoryBound(to: Float.self)
-    context.workers.forEach(parts) { part, worker in
+    context.worker.forEach(parts) { part in
         // The first part's sum begins in the result itself.
-        sum(chunkRange(part, of: parts, total: batch), worker, part == 0 ? dWeight : partial + part * count)
+        sum(chunkRange(part, of: parts, total: batch), part == 0 ? dWeight : partial + (part - 1) * count)
     }
     for part in 0..<parts where part > 0 {
-        addRows(partial + part * count, to: dWeight, count: 1, countPerImage: count, workers: context.workers)
+        addRows(partial + (part - 1) * count, to: dWeight, count: 1, countPerImage: count, worker: context.worker)
     }
 }
 
-/// The sizes that a convolution's matrix products have.
-private struct Sizes {
-    /// Into how many parts a batch is divided for the gradient of the weights; fixed, whatever the number of workers.
-    static let weightParts = 4
-
-    let inputChannels: Int
-    let outputChannels: Int
-    /// The length of a window's row: kernel height · kernel width · inputs of one group.
-    let rowLength: Int
-    let weightCount: Int
-    /// How many windows are copied at once: few enough for the cache, enough for the matrix product.
-    let blockRows: Int
-
-    init(_ layer: Convolution, input: Shape, output: Shape) {
-        inputChannels = input.channels / layer.groups
-        outputChannels = output.channels / layer.groups
-        rowLength = layer.kernelSize.height * layer.kernelSize.width * inputChannels
-        weightCount = rowLength * output.channels
-        blockRows = min(max((1 << 17) / rowLength, 256), 2048)
-    }
-}
-
-/// A convolution as products of matrices whose rows are windows; a pointwise convolution's windows lie in memory already.
-private struct ConvolutionProduct {
-    private let layer: Convolution
-    private let context: LayerContext
-    private let window: imprint_window
-    private let sizes: Sizes
-    private let columns: UnsafeMutablePointer<Float>
-    private var copies: Bool { context.algorithm == .im2col }
-    private var pixels: Int { context.output.shape.pixels }
-
-    init(_ layer: Convolution, _ context: LayerContext) {
-        self.layer = layer
-        self.context = context
-        window = layer.window.kernelWindow(over: context.input.shape)
-        sizes = Sizes(layer, input: context.input.shape, output: context.output.shape)
-        let weights = context.training ? Sizes.weightParts * sizes.weightCount : 0
-        columns = context.scratch.assumingMemoryBound(to: Float.self) + weights
-    }
-
-    /// Runs `body(rows, worker)` over blocks of the output pixels `rows`, shared among the workers.
-    func forEachBlock(of rows: Range<Int>, _ body: (Range<Int>, Int) -> Void) {
-        let blocks = (rows.count + sizes.blockRows - 1) / sizes.blockRows
-        context.workers.forEach(blocks) { block, worker in body(self.block(block, of: rows), worker) }
-    }
-
-    /// y = X·W (+ y, which then holds the bias) for some output pixels of one group.
-    func forward(_ rows: Range<Int>, group: Int, worker: Int, accumulating: Bool) {
-        GEMM.multiply(
-            rows: rows.count, columns: sizes.outputChannels, inner: sizes.rowLength,
-            windows(rows, group: group, worker: worker), weight(group),
-            into: context.output.values + rows.lowerBound * layer.outputChannels + group * sizes.outputChannels,
-            stride: layer.outputChannels, accumulating: accumulating)
-    }
-
-    /// The gradient of the weights, dW = Xᵀ·dy.
-    func backwardWeight(_ dWeight: UnsafeMutablePointer<Float>, batch: Int) {
-        sumOfParts(context, batch: batch, count: sizes.weightCount, into: dWeight) { images, worker, sum in
-            let rows = (images.lowerBound * pixels)..<(images.upperBound * pixels)
-            for block in 0..<blockCount(rows) {
-                let rows = self.block(block, of: rows)
-                for group in 0..<layer.groups {
-                    GEMM.multiply(
-                        rows: sizes.rowLength, columns: sizes.outputChannels, inner: rows.count,
-                        windows(rows, group: group, worker: worker).transpose, outputGradient(rows, group: group),
-                        into: sum + group * sizes.outputChannels, stride: layer.outputChannels,
-                        accumulating: block > 0)
-                }
-            }
-        }
-    }
-
-    /// dX = dy·Wᵀ, gathered into dx where the windows lay.
-    func backwardInput(_ dx: UnsafeMutablePointer<Float>, batch: Int) {
-        guard copies else {
-            forEachBlock(of: 0..<(batch * pixels)) { rows, _ in
-                GEMM.multiply(
-                    rows: rows.count, columns: sizes.rowLength, inner: sizes.outputChannels,
-                    outputGradient(rows, group: 0), weight(0).transpose,
-                    into: dx + rows.lowerBound * sizes.rowLength, stride: sizes.rowLength)
-            }
-            return
-        }
-        // Windows overlap, so an image belongs to one worker; small images go together to make a matrix of some size.
-        let count = context.input.shape.count
-        let images = max(1, 256 / pixels)
-        let chunks = (batch + images - 1) / images
-        context.workers.forEach(chunks) { chunk, worker in
-            let images = chunkRange(chunk, of: chunks, total: batch)
-            (dx + images.lowerBound * count).update(repeating: 0, count: images.count * count)
-            let all = (images.lowerBound * pixels)..<(images.upperBound * pixels)
-            for block in 0..<blockCount(all) {
-                let rows = self.block(block, of: all)
-                for group in 0..<layer.groups {
-                    let dColumns = columnBlock(worker)
-                    GEMM.multiply(
-                        rows: rows.count, columns: sizes.rowLength, inner: sizes.outputChannels,
-                        outputGradient(rows, group: group), weight(group).transpose,
-                        into: dColumns, stride: sizes.rowLength)
-                    forEachImage(in: rows) { image, first, count, place in
-                        withUnsafePointer(to: window) {
-                            imprint_col2im(
-                                $0, dColumns + place * sizes.rowLength, group * sizes.inputChannels,
-                                sizes.inputChannels, first, count, dx + image * context.input.shape.count)
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    private func blockCount(_ rows: Range<Int>) -> Int { (rows.count + sizes.blockRows - 1) / sizes.blockRows }
-
-    private func block(_ block: Int, of rows: Range<Int>) -> Range<Int> {
-        let start = rows.lowerBound + block * sizes.blockRows
-        return start..<min(start + sizes.blockRows, rows.upperBound)
-    }
-
-    private func columnBlock(_ worker: Int) -> UnsafeMutablePointer<Float> {
-        columns + worker * sizes.blockRows * sizes.rowLength
-    }
-
-    /// The windows of some output pixels as a matrix [pixels, kernel · inputs of the group].
-    private func windows(_ rows: Range<Int>, group: Int, worker: Int) -> GEMM.Matrix {
-        guard copies else {
-            return GEMM.Matrix(context.input.values + rows.lowerBound * sizes.rowLength, stride: sizes.rowLength)
-        }
-        let block = columnBlock(worker)
-        forEachImage(in: rows) { image, first, count, place in
-            withUnsafePointer(to: window) {
-                imprint_im2col(
-                    $0, context.input.at(image), group * sizes.inputChannels, sizes.inputChannels, first, count,
-                    block + place * sizes.rowLength)
-            }
-        }
-        return GEMM.Matrix(block, stride: sizes.rowLength)
-    }
-
-    /// Calls `body(image, first pixel in it, pixels, place among the rows)` for each image that `rows` touch.
-    private func forEachImage(in rows: Range<Int>, _ body: (Int, Int, Int, Int) -> Void) {
-        var row = rows.lowerBound
-        while row < rows.upperBound {
-            let image = row / pixels
-            let end = min((image + 1) * pixels, rows.upperBound)
-            body(image, row - image * pixels, end - row, row - rows.lowerBound)
-            row = end
-        }
-    }
-
-    private func weight(_ group: Int) -> GEMM.Matrix {
-        GEMM.Matrix(context.parameters[0] + group * sizes.outputChannels, stride: layer.outputChannels)
-    }
-
-    private func outputGradient(_ rows: Range<Int>, group: Int) -> GEMM.Matrix {
-        GEMM.Matrix(
-            context.outputGradient + rows.lowerBound * layer.outputChannels + group * sizes.outputChannels,
-            stride: layer.outputChannels)
-    }
-}
+/// Into how many parts a batch is divided for the gradient of weights; fixed, whatever the number of workers.
+let weightParts = 4

@@ -37,60 +37,87 @@ public struct Dense: Layer {
         return hasBias ? [weight, bias] : [weight]
     }
 
-    public func algorithm(for inputs: [Shape]) -> Algorithm { .matrixProduct }
+    public func multiplications(for inputs: [Shape]) -> Int { inputs[0].channels * outputChannels }
 
+    public func algorithm(for inputs: [Shape], predicting batch: Int?) -> Algorithm { .matrixProduct }
+
+    /// For xᵀ and yᵀ, or for dxᵀ.
     public func memory(_ request: MemoryRequest) -> LayerMemory {
-        LayerMemory(scratch: ChannelReduction.scratchByteCount(channels: outputChannels))
+        let transposed = request.batch * (outputChannels + request.inputs[0].channels)
+        return LayerMemory(
+            scratch: max(
+                transposed * MemoryLayout<Float>.stride, ChannelReduction.scratchByteCount(channels: outputChannels)))
     }
 
-    /// Large weights are split over the workers by columns, in parts that do not depend on their number.
-    private func columnParts(_ inputChannels: Int) -> Int {
-        inputChannels * outputChannels < 1 << 18 ? 1 : min(4, outputChannels / 16 + 1)
-    }
+    // The products are yᵀ = Wᵀ·xᵀ and dxᵀ = W·dyᵀ: with a small batch OpenBLAS is faster where the weights come first.
 
     public func forward(_ context: LayerContext, batch: Int) {
         let inputChannels = context.input.shape.channels
-        let y = context.output.values
-        if hasBias { imprint_broadcast_row(context.parameters[1], y, batch, outputChannels) }
-        let parts = columnParts(inputChannels)
-        context.workers.forEach(parts) { part, _ in
-            let columns = chunkRange(part, of: parts, total: outputChannels)
-            GEMM.multiply(
-                rows: batch, columns: columns.count, inner: inputChannels,
-                GEMM.Matrix(context.input.values, stride: inputChannels),
-                GEMM.Matrix(context.parameters[0] + columns.lowerBound, stride: outputChannels),
-                into: y + columns.lowerBound, stride: outputChannels, accumulating: hasBias)
+        let (weight, bias) = (context.parameters[0], hasBias ? context.parameters[1] : nil)
+        let x = context.scratch.assumingMemoryBound(to: Float.self)
+        let y = x + inputChannels * batch
+        context.worker.alone { imprint_transpose(context.input.values, inputChannels, x, batch, inputChannels) }
+        let parts = parts(of: outputChannels, inputChannels)
+        context.worker.forEach(parts) { part in
+            let outputs = chunkRange(part, of: parts, total: outputChannels)
+            forEachPiece(of: 0..<inputChannels, products: batch * outputs.count) { inputs in
+                GEMM.multiply(
+                    rows: outputs.count, columns: batch, inner: inputs.count,
+                    GEMM.Matrix(
+                        weight + inputs.lowerBound * outputChannels + outputs.lowerBound, stride: outputChannels
+                    ).transpose,
+                    GEMM.Matrix(x + inputs.lowerBound * batch, stride: batch),
+                    into: y + outputs.lowerBound * batch, stride: batch, accumulating: inputs.lowerBound > 0)
+            }
+            for image in 0..<batch {
+                let row = context.output.values + image * outputChannels
+                for output in outputs { row[output] = y[output * batch + image] + (bias?[output] ?? 0) }
+            }
         }
     }
 
     public func backward(_ context: LayerContext, batch: Int) {
         let inputChannels = context.input.shape.channels
-        let dy = context.outputGradient
-        let parts = columnParts(inputChannels)
-        if let dx = context.input.gradient {
-            context.workers.forEach(parts) { part, _ in
-                let rows = chunkRange(part, of: parts, total: inputChannels)
-                GEMM.multiply(
-                    rows: batch, columns: rows.count, inner: outputChannels,
-                    GEMM.Matrix(dy, stride: outputChannels),
-                    GEMM.Matrix(
-                        context.parameters[0] + rows.lowerBound * outputChannels, stride: outputChannels
-                    ).transpose,
-                    into: dx + rows.lowerBound, stride: inputChannels)
-            }
-        }
-        if let dWeight = context.parameterGradients[0] {
-            context.workers.forEach(parts) { part, _ in
-                let columns = chunkRange(part, of: parts, total: outputChannels)
-                GEMM.multiply(
-                    rows: inputChannels, columns: columns.count, inner: batch,
-                    GEMM.Matrix(context.input.values, stride: inputChannels).transpose,
-                    GEMM.Matrix(dy + columns.lowerBound, stride: outputChannels),
-                    into: dWeight + columns.lowerBound, stride: outputChannels)
+        let (weight, dy) = (context.parameters[0], context.outputGradient)
+        let parts = parts(of: inputChannels, inputChannels)
+        context.worker.forEach(parts) { part in
+            let all = chunkRange(part, of: parts, total: inputChannels)
+            forEachPiece(of: all, products: batch * outputChannels) { inputs in
+                let start = inputs.lowerBound * outputChannels
+                if let dx = context.input.gradient {
+                    let result = context.scratch.assumingMemoryBound(to: Float.self) + inputs.lowerBound * batch
+                    GEMM.multiply(
+                        rows: inputs.count, columns: batch, inner: outputChannels,
+                        GEMM.Matrix(weight + start, stride: outputChannels),
+                        GEMM.Matrix(dy, stride: outputChannels).transpose, into: result, stride: batch)
+                    for image in 0..<batch {
+                        let row = dx + image * inputChannels + inputs.lowerBound
+                        for input in 0..<inputs.count { row[input] = result[input * batch + image] }
+                    }
+                }
+                if let dWeight = context.parameterGradients[0] {
+                    GEMM.multiply(
+                        rows: inputs.count, columns: outputChannels, inner: batch,
+                        GEMM.Matrix(context.input.values + inputs.lowerBound, stride: inputChannels).transpose,
+                        GEMM.Matrix(dy, stride: outputChannels), into: dWeight + start, stride: outputChannels)
+                }
             }
         }
         if hasBias, let dBias = context.parameterGradients[1] {
             context.sumOverRows(dy, rows: batch, channels: outputChannels, into: dBias)
+        }
+    }
+
+    /// Into how many parts an axis of large weights is divided over the threads, whatever their number.
+    private func parts(of length: Int, _ inputChannels: Int) -> Int {
+        inputChannels * outputChannels < 1 << 18 ? 1 : min(4, length / 16 + 1)
+    }
+
+    /// Runs `body` over pieces of the weights' rows: a small batch needs many weights for little work each.
+    private func forEachPiece(of rows: Range<Int>, products: Int, _ body: (Range<Int>) -> Void) {
+        let length = GEMM.pieceLength(productsPerStep: products, atLeast: 16) ?? rows.count
+        for start in stride(from: rows.lowerBound, to: rows.upperBound, by: length) {
+            body(start..<min(start + length, rows.upperBound))
         }
     }
 }
@@ -100,10 +127,10 @@ extension LayerContext {
     func sumOverRows(
         _ values: UnsafePointer<Float>, rows: Int, channels: Int, into result: UnsafeMutablePointer<Float>
     ) {
-        let sums = ChannelReduction(channels: channels, rows: rows).run(scratch: scratch, workers: workers) {
+        let sums = ChannelReduction(channels: channels, rows: rows).run(scratch: scratch, worker: worker) {
             rows, sums in
             imprint_channel_sums(values + rows.lowerBound * channels, sums, rows.count, channels)
         }
-        for channel in 0..<channels { result[channel] = Float(sums[channel]) }
+        worker.alone { for channel in 0..<channels { result[channel] = Float(sums[channel]) } }
     }
 }

@@ -28,13 +28,10 @@ public struct Dropout: Layer {
     public func forward(_ context: LayerContext, batch: Int) {
         let count = context.output.shape.count
         guard context.training && !context.frozen else {
-            if context.output.values != context.input.values {
-                context.output.values.update(from: context.input.values, count: batch * count)
-            }
-            return
+            return context.copy(context.input.values, to: context.output.values, count: batch * count)
         }
         let keep = context.saved.assumingMemoryBound(to: UInt8.self)
-        context.workers.forEach(batch) { image, _ in
+        context.worker.forEach(batch) { image in
             let place = image * count
             var stream = RandomStream(
                 seed: context.randomness.seed, "dropout", context.place, context.randomness.step, image)
@@ -48,10 +45,13 @@ public struct Dropout: Layer {
         guard let dx = context.input.gradient else { return }
         let count = batch * context.output.shape.count
         guard !context.frozen else {
-            if dx != context.outputGradient { dx.update(from: context.outputGradient, count: count) }
-            return
+            return context.copy(context.outputGradient, to: dx, count: count)
         }
-        imprint_masked_scale(
-            context.outputGradient, context.saved.assumingMemoryBound(to: UInt8.self), 1 / (1 - rate), dx, count)
+        let keep = context.saved.assumingMemoryBound(to: UInt8.self)
+        forEachRange(count, context.worker) { range in
+            let place = range.lowerBound
+            imprint_masked_scale(
+                context.outputGradient + place, keep + place, 1 / (1 - rate), dx + place, range.count)
+        }
     }
 }

@@ -2,16 +2,26 @@ internal import CImprintKernels
 internal import ImprintCore
 
 /// Runs `body` over the ranges of `0..<count` in chunks that are worth a thread.
-func forEachRange(_ count: Int, _ workers: Workers, _ body: (Range<Int>) -> Void) {
-    let chunks = max(1, count / (1 << 18))
-    workers.forEach(chunks) { chunk, _ in body(chunkRange(chunk, of: chunks, total: count)) }
+func forEachRange(_ count: Int, _ worker: Worker, _ body: (Range<Int>) -> Void) {
+    let chunks = max(1, count / (1 << 15))
+    worker.forEach(chunks) { chunk in body(chunkRange(chunk, of: chunks, total: count)) }
+}
+
+extension LayerContext {
+    /// to = from; nothing to do where they are the same memory.
+    func copy(_ from: UnsafePointer<Float>, to: UnsafeMutablePointer<Float>, count: Int) {
+        guard from != UnsafePointer(to) else { return }
+        forEachRange(count, worker) { range in
+            (to + range.lowerBound).update(from: from + range.lowerBound, count: range.count)
+        }
+    }
 }
 
 /// to += from, over `count` images.
 func addRows(
-    _ from: UnsafePointer<Float>, to: UnsafeMutablePointer<Float>, count: Int, countPerImage: Int, workers: Workers
+    _ from: UnsafePointer<Float>, to: UnsafeMutablePointer<Float>, count: Int, countPerImage: Int, worker: Worker
 ) {
-    forEachRange(count * countPerImage, workers) { range in
+    forEachRange(count * countPerImage, worker) { range in
         imprint_add(to + range.lowerBound, from + range.lowerBound, to + range.lowerBound, range.count)
     }
 }
@@ -23,21 +33,31 @@ struct ChannelReduction {
 
     let channels: Int
     let rows: Int
+    /// How many numbers stand behind a row; few of them are not worth a thread.
+    let numbersPerRow: Int
+
+    init(channels: Int, rows: Int, numbersPerRow: Int? = nil) {
+        self.channels = channels
+        self.rows = rows
+        self.numbersPerRow = numbersPerRow ?? channels
+    }
 
     static func scratchByteCount(channels: Int) -> Int { parts * channels * MemoryLayout<Double>.stride }
 
     /// Calls `sum(rows, sums)` for every part, then adds all into the first part's place and returns it.
     func run(
-        scratch: UnsafeMutableRawPointer, workers: Workers,
+        scratch: UnsafeMutableRawPointer, worker: Worker,
         _ sum: (_ rows: Range<Int>, _ sums: UnsafeMutablePointer<Double>) -> Void
     ) -> UnsafePointer<Double> {
         let sums = scratch.assumingMemoryBound(to: Double.self)
-        let parts = min(Self.parts, max(1, rows * channels / (1 << 16)))
-        workers.forEach(parts) { part, _ in
+        let parts = min(Self.parts, max(1, rows * numbersPerRow / (1 << 16)))
+        worker.forEach(parts) { part in
             sum(chunkRange(part, of: parts, total: rows), sums + part * channels)
         }
-        for part in 0..<parts where part > 0 {
-            for channel in 0..<channels { sums[channel] += sums[part * channels + channel] }
+        worker.alone {
+            for part in 0..<parts where part > 0 {
+                for channel in 0..<channels { sums[channel] += sums[part * channels + channel] }
+            }
         }
         return UnsafePointer(sums)
     }

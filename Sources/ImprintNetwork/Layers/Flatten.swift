@@ -12,12 +12,11 @@ public struct Flatten: Layer {
     public var inPlace: InPlace { .view }
 
     public func forward(_ context: LayerContext, batch: Int) {
-        guard context.output.values != context.input.values else { return }
-        context.output.values.update(from: context.input.values, count: batch * context.output.shape.count)
+        context.copy(context.input.values, to: context.output.values, count: batch * context.output.shape.count)
     }
 
     public func backward(_ context: LayerContext, batch: Int) {
-        guard let dx = context.input.gradient, dx != context.outputGradient else { return }
-        dx.update(from: context.outputGradient, count: batch * context.output.shape.count)
+        guard let dx = context.input.gradient else { return }
+        context.copy(context.outputGradient, to: dx, count: batch * context.output.shape.count)
     }
 }

@@ -134,9 +134,9 @@ extension Activation {
 extension LayerContext {
     /// Runs `body` for every image, shared among the workers where there is work enough for two.
     func forEachImage(_ batch: Int, _ body: (_ image: Int) -> Void) {
-        let images = max(1, (1 << 17) / max(input.shape.count, output.shape.count))
+        let images = max(1, (1 << 15) / max(input.shape.count, output.shape.count))
         let chunks = (batch + images - 1) / images
-        workers.forEach(chunks) { chunk, _ in
+        worker.forEach(chunks) { chunk in
             for image in chunkRange(chunk, of: chunks, total: batch) { body(image) }
         }
     }

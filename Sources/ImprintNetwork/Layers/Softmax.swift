@@ -19,7 +19,7 @@ public struct Softmax: Layer {
 
     public func forward(_ context: LayerContext, batch: Int) {
         let channels = context.output.shape.channels
-        for row in 0..<(batch * context.output.shape.pixels) {
+        context.worker.forEach(batch * context.output.shape.pixels) { row in
             softmax(context.input.values + row * channels, context.output.values + row * channels, count: channels)
         }
     }
@@ -28,7 +28,7 @@ public struct Softmax: Layer {
     public func backward(_ context: LayerContext, batch: Int) {
         guard let dx = context.input.gradient else { return }
         let channels = context.output.shape.channels
-        for row in 0..<(batch * context.output.shape.pixels) {
+        context.worker.forEach(batch * context.output.shape.pixels) { row in
             let y = context.output.values + row * channels
             let dy = context.outputGradient + row * channels
             var dot: Float = 0

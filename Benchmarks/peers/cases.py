@@ -1,0 +1,70 @@
+"""The cases of `imprint bench`, as the peers need them; the names are those of Sources/ImprintBenchmarks."""
+
+# case: network, input size, channels, batch size, labels
+TRAIN = {
+    "lenet-28": ("lenet", 28, 1, 32, 10),
+    "logonet-96": ("logonet", 96, 3, 32, 2),
+    "logonet-224": ("logonet", 224, 3, 32, 2),
+    "mobilenet-v1-224": ("mobilenet-v1", 224, 3, 16, 1000),
+    "resnet-50-224": ("resnet-50", 224, 3, 8, 1000),
+    # No labels: forward alone, up to the features, as where only a new last layer is trained.
+    "mobilenet-v1-features-224": ("mobilenet-v1", 224, 3, 32, None),
+}
+
+PREDICT = {
+    "mobilenet-v1-224": ("mobilenet-v1", 224, 3, 1, 1000),
+    "mobilenet-v1-224/batch-32": ("mobilenet-v1", 224, 3, 32, 1000),
+    "resnet-50-224": ("resnet-50", 224, 3, 1, 1000),
+    "conv3x3-net-299": ("conv3x3-net", 299, 3, 1, 1000),
+    "logonet-96": ("logonet", 96, 3, 1, 2),
+}
+
+# layer: kernel size, input channels, output channels, input size, stride, groups
+CONVOLUTIONS = {
+    "conv3x3-64-64-56": (3, 64, 64, 56, 1, 1),
+    "conv3x3-128-128-28": (3, 128, 128, 28, 1, 1),
+    "conv3x3-256-256-14": (3, 256, 256, 14, 1, 1),
+    "conv3x3-512-512-7": (3, 512, 512, 7, 1, 1),
+    "conv1x1-64-256-56": (1, 64, 256, 56, 1, 1),
+    "conv1x1-256-64-56": (1, 256, 64, 56, 1, 1),
+    "conv1x1-512-128-28": (1, 512, 128, 28, 1, 1),
+    "conv5x5-32-64-48": (5, 32, 64, 48, 1, 1),
+    "conv3x3-stride2-3-32-224": (3, 3, 32, 224, 2, 1),
+    "depthwise3x3-256-28": (3, 256, 256, 28, 1, 256),
+    "depthwise3x3-64-112": (3, 64, 64, 112, 1, 64),
+}
+
+ALL_PASSES = ("forward", "dataGradient", "weightGradient", "backward")
+
+# layer: its passes; none where the layer is one case
+LAYERS = {
+    "sgemm-1024": (),
+    **{name: ALL_PASSES for name in CONVOLUTIONS},
+    "conv3x3-stride2-3-32-224": ("forward", "weightGradient"),
+    "maxpool2x2-64-112": ("forward", "backward"),
+    "batchnorm-relu-64-112": ("forward", "backward"),
+    "dense-2048-1000": ALL_PASSES,
+    "softmax-cross-entropy-1000": (),
+}
+
+DATA = ("photos-224",)
+
+SUITES = {
+    "train": list(TRAIN),
+    "predict": list(PREDICT),
+    "data": list(DATA),
+    "layers": [f"{layer}/{part}" if part else layer for layer, parts in LAYERS.items() for part in parts or ("",)],
+}
+
+
+def peers(suite, case):
+    """The programs that a case can be compared with."""
+    torch = ["torch-eager", "torch-channels-last", "torch-tuned"]
+    if suite == "train":
+        return torch + ["tensorflow"]
+    if suite == "predict":
+        # ncnn takes one image at a time.
+        return torch + ["onnxruntime", "openvino"] + (["ncnn"] if PREDICT[case][3] == 1 else [])
+    if suite == "data":
+        return ["pillow", "opencv"]
+    return torch

@@ -1,0 +1,283 @@
+"""Measures cases in Imprint and in other programs by turns, on the same cores, and says how they compare.
+
+    ./run bench --peers                            # training, prediction and data
+    ./run bench --peers train logonet-96           # a suite, or the cases whose names begin so
+    ./run bench --peers conv3x3-64 --peer torch-tuned --rounds 5 --json
+"""
+
+import argparse
+import collections
+import datetime
+import json
+import os
+import pathlib
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import cases
+from measure import UNAVAILABLE
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+SCRIPTS = {
+    "torch": "torch_peer.py", "tensorflow": "tensorflow_peer.py", "pillow": "data_peer.py", "opencv": "data_peer.py"}
+LOWER_IS_BETTER = ("ms", "µs")
+# More of a core than this, used by others during a measurement, makes it worth little.
+BUSY = 0.1
+
+
+def threads_of(count):
+    return f"{count} thread" if count == 1 else f"{count} threads"
+
+
+def note(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def physical_cores():
+    """One logical processor of each core that this process may use."""
+    if not hasattr(os, "sched_getaffinity"):
+        return list(range(os.cpu_count() or 1))
+    cores = {}
+    for processor in sorted(os.sched_getaffinity(0)):
+        siblings = pathlib.Path(f"/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list")
+        cores.setdefault(siblings.read_text() if siblings.exists() else processor, processor)
+    return list(cores.values())
+
+
+def busy_seconds():
+    """The processor time that all processes have used; None where the system does not tell."""
+    try:
+        fields = pathlib.Path("/proc/stat").read_text().split()[1:9]
+    except OSError:
+        return None
+    user, nice, system, _, _, interrupt, soft_interrupt, steal = map(int, fields)
+    return (user + nice + system + interrupt + soft_interrupt + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def own_seconds():
+    children, own = resource.getrusage(resource.RUSAGE_CHILDREN), resource.getrusage(resource.RUSAGE_SELF)
+    return children.ru_utime + children.ru_stime + own.ru_utime + own.ru_stime
+
+
+class Failure(Exception):
+    """A program is not installed, or fails."""
+
+    def __init__(self, reason, is_missing):
+        super().__init__(reason)
+        self.is_missing = is_missing
+
+
+class Comparison:
+    def __init__(self, options):
+        self.options = options
+        self.cores = physical_cores()
+        self.versions = {}
+        self.missing = []
+
+    def run(self, command, threads):
+        """Runs a command on the first `threads` cores, and returns the line that it printed."""
+        cores = set(self.cores[:threads])
+        pin = (lambda: os.sched_setaffinity(0, cores)) if hasattr(os, "sched_setaffinity") else None
+        before, own, start = busy_seconds(), own_seconds(), time.monotonic()
+        process = subprocess.run(command, capture_output=True, text=True, preexec_fn=pin)
+        if process.returncode:
+            errors = process.stderr.strip().splitlines() or [f"exit code {process.returncode}"]
+            is_missing = process.returncode == UNAVAILABLE
+            raise Failure(errors[-1] if is_missing else "fails: " + "\n  ".join(errors[-5:]), is_missing)
+        line = json.loads(process.stdout.splitlines()[-1])
+        if before is not None:
+            others = busy_seconds() - before - (own_seconds() - own)
+            line["others"] = max(0.0, others / (time.monotonic() - start))
+        return line
+
+    def command(self, peer, suite, case, threads):
+        options = ["--threads", str(threads), "--seconds", str(self.options.seconds)]
+        options += ["--data", self.options.data] if suite == "data" else []
+        if peer == "imprint":
+            return [self.options.imprint, "bench", suite, "--case", case, "--json", *options]
+        script = SCRIPTS.get(peer.partition("-")[0], "runtimes_peer.py")
+        python = os.environ.get("IMPRINT_TENSORFLOW_PYTHON", sys.executable) if peer == "tensorflow" else sys.executable
+        return [python, str(FOLDER / script), peer, suite, case, *options]
+
+    def measure(self, suite, case, threads):
+        """Imprint and every peer in turn, round after round: a list of lines for each."""
+        lines = collections.defaultdict(list)
+        peers = [p for p in cases.peers(suite, case) if not self.options.peer or p in self.options.peer]
+        sides = ["imprint", *(peer for peer in peers if peer not in self.missing)]
+        for number in range(self.options.rounds):
+            for side in list(sides):
+                note(f"{case}, {threads_of(threads)}, round {number + 1}: {side}")
+                try:
+                    line = self.run(self.command(side, suite, case, threads), threads)
+                except Failure as failure:
+                    if side == "imprint":
+                        sys.exit(f"imprint {failure}")
+                    note(f"{side} is left out: {failure}")
+                    sides.remove(side)
+                    if failure.is_missing:
+                        self.missing.append(side)
+                    continue
+                lines[side].append(line)
+                self.versions[side] = line.get("version", "")
+        return lines
+
+    def row(self, suite, case, threads):
+        lines = self.measure(suite, case, threads)
+        unit = lines["imprint"][0]["unit"]
+        lower_is_better = unit in LOWER_IS_BETTER
+        sides = {}
+        for peer, rounds in lines.items():
+            medians = [line["median"] for line in rounds]
+            sides[peer] = {
+                "median": statistics.median(medians), "min": min(medians), "max": max(medians),
+                "peakMemory": max(line["peakMemory"] for line in rounds)}
+        imprint = sides.pop("imprint")
+        best = (min if lower_is_better else max)(sides, key=lambda peer: sides[peer]["median"], default=None)
+        ratio = best and imprint["median"] / sides[best]["median"]
+        others = [line["others"] for rounds in lines.values() for line in rounds if "others" in line]
+        return {
+            "bench": suite, "case": case, "threads": threads, "unit": unit, "imprint": imprint, "peers": sides,
+            "best": best, "ratio": ratio and (1 / ratio if lower_is_better else ratio),
+            "others": max(others, default=None)}
+
+
+def number(value):
+    return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def spread(side):
+    return f"{number(side['median'])} ({number(side['min'])}–{number(side['max'])})"
+
+
+HEADING = ["case", "threads", "unit", "Imprint", "best peer", "its figure", "ratio", "memory", "peer's memory"]
+
+
+def columns(row):
+    best = row["peers"].get(row["best"])
+    memory = ["", ""]
+    if row["bench"] == "train":
+        memory = [f"{side['peakMemory'] / 1e6:.0f} MB" if side else "–" for side in (row["imprint"], best)]
+    return [
+        row["case"], str(row["threads"]), row["unit"], spread(row["imprint"]), row["best"] or "–",
+        spread(best) if best else "–", f"{row['ratio']:.2f}" if best else "–", *memory]
+
+
+class Table:
+    """Prints rows as they come, as plain text, Markdown or JSON."""
+
+    def __init__(self, form):
+        self.form = form
+        self.suite = None
+
+    def add(self, row):
+        if self.form == "json":
+            print(json.dumps(row, ensure_ascii=False), flush=True)
+            return
+        if row["bench"] != self.suite:
+            if self.suite:
+                print()
+            self.suite = row["bench"]
+            self.line([self.suite, *HEADING[1:]])
+            if self.form == "markdown":
+                print("|---|---|---|---|---|---|---|---|---|")
+        self.line(columns(row))
+
+    def line(self, texts):
+        if self.form == "markdown":
+            print("| " + " | ".join(texts) + " |", flush=True)
+        else:
+            widths = [38, 7, 8, 22, 19, 22, 5, 8, 13]
+            print("  ".join(text.ljust(width) for text, width in zip(texts, widths)).rstrip(), flush=True)
+
+
+def machine(imprint):
+    """What the figures belong to, in a few lines."""
+    processor = platform.processor() or platform.machine()
+    try:
+        info = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+        processor = next(line.partition(":")[2].strip() for line in info if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    version = subprocess.run([imprint, "--version"], capture_output=True, text=True).stdout.strip()
+    commit = subprocess.run(
+        ["git", "-C", str(FOLDER), "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return [
+        f"{datetime.date.today()}, {processor}, {len(physical_cores())} cores, {memory:.0f} GB, "
+        f"{platform.system()} {platform.release()}",
+        f"Imprint {version}" + (f" ({commit})" if commit else ""),
+    ]
+
+
+def chosen(names):
+    """The cases of the suites, or those whose names begin so, in the order of the tables."""
+    every = [(suite, case) for suite, known in cases.SUITES.items() for case in known]
+    wanted = set()
+    for name in names or ["train", "predict", "data"]:
+        named = [pair for pair in every if name in pair] or [pair for pair in every if pair[1].startswith(name)]
+        if not named:
+            known = ", ".join([*cases.SUITES, *dict.fromkeys(case for _, case in every)])
+            note(f"No case begins with \"{name}\"; choose from {known}.")
+            sys.exit(64)
+        wanted.update(named)
+    return [pair for pair in every if pair in wanted]
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        prog="./run bench --peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("case", nargs="*", help="suites, or the beginnings of cases (default: train, predict and data)")
+    parser.add_argument("--imprint", default=".build/release/imprint", help="the command line tool")
+    parser.add_argument("--peer", action="append", help="a peer to compare with (default: all that a case has)")
+    parser.add_argument("--threads", type=int, action="append", help="a number of threads (default: one, then two)")
+    parser.add_argument("--rounds", type=int, default=3, help="how often both sides have their turn")
+    parser.add_argument("--seconds", type=float, default=2, help="how long each turn is")
+    parser.add_argument("--data", help="a folder of photos, one sub-folder per label (default: drawn pictures)")
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--json", dest="form", action="store_const", const="json", help="one JSON object a row")
+    forms.add_argument("--markdown", dest="form", action="store_const", const="markdown", help="tables in Markdown")
+    options = parser.parse_args()
+    wanted = chosen(options.case)
+    comparison = Comparison(options)
+    table = Table(options.form)
+    busy = []
+    with tempfile.TemporaryDirectory() as folder:
+        if any(suite == "data" for suite, _ in wanted) and not options.data:
+            options.data = f"{folder}/photos"
+            subprocess.run(
+                [options.imprint, "draw", "two-circles", "--output", options.data, "--count", "128"], check=True,
+                capture_output=True)
+        if options.form != "json":
+            print("\n".join(machine(options.imprint)) + "\n", flush=True)
+        for threads in options.threads or [1, 2]:
+            if threads > len(comparison.cores):
+                note(f"{threads_of(threads)} left out: there are only {len(comparison.cores)} cores.")
+                continue
+            for suite, case in wanted:
+                row = comparison.row(suite, case, threads)
+                table.add(row)
+                if (row["others"] or 0) > BUSY:
+                    busy.append(row)
+    if options.form != "json":
+        print()
+        # The three ways to run PyTorch are one program.
+        versions = {peer.partition("-")[0]: version for peer, version in comparison.versions.items() if version}
+        if versions:
+            print("Compared with " + ", ".join(f"{peer} {version}" for peer, version in versions.items()) + ".")
+        if comparison.missing:
+            print(f"Not installed: {', '.join(comparison.missing)}.")
+        for row in busy:
+            print(
+                f"Other processes used up to {row['others']:.1f} cores while {row['case']} ran on "
+                f"{threads_of(row['threads'])}.")
+
+
+try:
+    main()
+except KeyboardInterrupt:
+    sys.exit(130)

@@ -1,0 +1,49 @@
+"""export.py CASE FILE writes the network of a prediction as FILE, which ends in .onnx or .ncnn.param."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import torch
+from torch import nn
+
+from cases import PREDICT
+from networks import NETWORKS
+
+
+def network_of(case):
+    """The network and an image; activations stay in a sane range, as they do in a network that has been trained."""
+    network, size, channels, batch, labels = PREDICT[case]
+    torch.manual_seed(0)
+    result = NETWORKS[network](labels)
+    for layer in result.modules():
+        if isinstance(layer, nn.BatchNorm2d):
+            layer.momentum = 1
+    with torch.no_grad():
+        result.train()(torch.randn(4, channels, size, size))
+    return result.eval(), torch.randn(batch, channels, size, size)
+
+
+def export_onnx(case, file):
+    network, images = network_of(case)
+    torch.onnx.export(
+        network, (images,), file, input_names=["images"], output_names=["logits"], opset_version=17, dynamo=False)
+
+
+def export_ncnn(case, file):
+    import pnnx
+
+    network, images = network_of(case)
+    with tempfile.TemporaryDirectory() as folder:
+        script = f"{folder}/network.pt"
+        torch.jit.trace(network, images).save(script)
+        shape = ",".join(map(str, images.shape))
+        subprocess.run(
+            [pnnx.EXEC_PATH, script, f"inputshape=[{shape}]", "fp16=0", f"ncnnparam={file}",
+             f"ncnnbin={file.with_suffix('.bin')}"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+
+
+case, file = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
+file.parent.mkdir(parents=True, exist_ok=True)
+(export_onnx if file.suffix == ".onnx" else export_ncnn)(case, file)

@@ -1,0 +1,292 @@
+#include "imprint_kernels.h"
+
+#include <string.h>
+
+#include "clones.h"
+
+// Every pass walks over channels in vectors of 16, then 8, then single numbers, so that any number of channels works and
+// the usual ones run at the speed of memory. A part of a pass is written once, for `n` numbers of such a vector.
+typedef float lanes __attribute__((ext_vector_type(16)));
+typedef double wide_lanes __attribute__((ext_vector_type(16)));
+typedef int32_t flags __attribute__((ext_vector_type(16)));
+typedef uint8_t bytes __attribute__((ext_vector_type(16)));
+
+#define PART static inline __attribute__((always_inline)) void
+
+// Macros rather than functions: a vector wider than the registers of the plainest processor cannot be passed or returned.
+#define LOAD(address) ({ lanes v_ = 0; memcpy(&v_, (address), n * sizeof(float)); v_; })
+#define STORE(address, value) ({ lanes v_ = (value); memcpy((address), &v_, n * sizeof(float)); })
+
+// Calls part(..., c, n) for all channels.
+#define OVER_CHANNELS(channels, part, ...)                                    \
+    {                                                                         \
+        size_t c = 0;                                                         \
+        for (; c + 16 <= (channels); c += 16) part(__VA_ARGS__, c, 16);       \
+        if (c + 8 <= (channels)) { part(__VA_ARGS__, c, 8); c += 8; }         \
+        for (; c < (channels); c++) part(__VA_ARGS__, c, 1);                  \
+    }
+
+// Calls part(..., r, 4, c, n) for four rows at a time and (..., r, 1, c, n) for the others: sums lie in memory, and this
+// way are read and written a quarter as often. Rows that are long enough go one by one, since memory is fastest in order.
+#define OVER_ROWS(rows, channels, part, ...)                                                                  \
+    {                                                                                                         \
+        size_t r = 0;                                                                                         \
+        for (; (channels) < 64 && r + 4 <= (rows); r += 4) OVER_CHANNELS(channels, part, __VA_ARGS__, r, 4)   \
+        for (; r < (rows); r++) OVER_CHANNELS(channels, part, __VA_ARGS__, r, 1)                              \
+    }
+
+// Moments ----------------------------------------------------------------------------------------------------------
+
+PART add_deviations(const float *x, size_t stride, const float *centre, float *sum, size_t first, size_t rows, size_t c,
+                    size_t n) {
+    lanes total = LOAD(sum + c), from = LOAD(centre + c);
+    for (size_t r = first; r < first + rows; r++) total += LOAD(x + r * stride + c) - from;
+    STORE(sum + c, total);
+}
+
+PART add_squares(const float *x, size_t stride, const float *centre, float *sum, size_t first, size_t rows, size_t c,
+                 size_t n) {
+    lanes total = LOAD(sum + c), from = LOAD(centre + c);
+    for (size_t r = first; r < first + rows; r++) {
+        lanes d = LOAD(x + r * stride + c) - from;
+        total += d * d;
+    }
+    STORE(sum + c, total);
+}
+
+CLONES void imprint_moments(const float *x, size_t rows, size_t channels, float *mean, float *m2) {
+    memset(mean, 0, channels * sizeof(float));
+    memset(m2, 0, channels * sizeof(float));
+    // Deviations from the first row: what all rows have in common costs no digits of the sum.
+    OVER_ROWS(rows, channels, add_deviations, x, channels, x, mean)
+    for (size_t c = 0; c < channels; c++) mean[c] = x[c] + mean[c] / rows;
+    OVER_ROWS(rows, channels, add_squares, x, channels, mean, m2)
+}
+
+PART merge_part(const uint32_t *rows, const float *means, const float *m2s, size_t blocks, size_t stride, float *mean,
+                float *variance, size_t c, size_t n) {
+    double count = 0;
+    wide_lanes centre = 0, squares = 0;
+    for (size_t block = 0; block < blocks; block++) {
+        double before = count;
+        count += rows[block];
+        double share = rows[block] / count;
+        wide_lanes delta = __builtin_convertvector(LOAD(means + block * stride + c), wide_lanes) - centre;
+        centre += delta * share;
+        squares += __builtin_convertvector(LOAD(m2s + block * stride + c), wide_lanes) + delta * delta * (before * share);
+    }
+    STORE(mean + c, __builtin_convertvector(centre, lanes));
+    STORE(variance + c, __builtin_convertvector(squares / count, lanes));
+}
+
+CLONES void imprint_merge_moments(const uint32_t *rows, const float *means, const float *m2s, size_t blocks,
+                                  size_t stride, size_t channels, float *mean, float *variance) {
+    OVER_CHANNELS(channels, merge_part, rows, means, m2s, blocks, stride, mean, variance)
+}
+
+// Forward ----------------------------------------------------------------------------------------------------------
+
+#define SCALED(t, x) (LOAD((t)->factor + c) * (x) + LOAD((t)->offset + c))
+// Compared this way round, NaN fails both tests and is passed on: a run that diverged must show in its loss.
+#define CLAMPED(t, value)                                        \
+    ({                                                           \
+        lanes w_ = (value);                                      \
+        w_ = w_ < (t)->floor ? (lanes)(t)->floor : w_;           \
+        w_ > (t)->ceiling ? (lanes)(t)->ceiling : w_;            \
+    })
+// g where the activation let the value through, else 0.
+#define MASKED(t, value, g)                                                   \
+    ({                                                                        \
+        lanes w_ = (value);                                                   \
+        ((w_ > (t)->floor) & (w_ < (t)->ceiling)) ? (g) : (lanes)0;           \
+    })
+// Stands between loads and what chooses among them. Without it they become loads under a mask, which do not start the
+// processor's prefetching and take three times as long.
+#define LOADED __asm__("" ::: "memory")
+
+PART forward_part(const imprint_normalization *t, const float *x, const float *shortcut, float *z, size_t c, size_t n) {
+    lanes v = SCALED(t, LOAD(x + c));
+    if (shortcut) v += LOAD(shortcut + c);
+    STORE(z + c, CLAMPED(t, v));
+}
+
+CLONES void imprint_normalization_forward(const imprint_normalization *t, const float *x, const float *shortcut,
+                                          float *z, size_t rows) {
+    size_t channels = t->channels;
+    for (size_t r = 0; r < rows; r++, x += channels, z += channels) {
+        OVER_CHANNELS(channels, forward_part, t, x, shortcut, z)
+        if (shortcut) shortcut += channels;
+    }
+}
+
+// The four pixels of a 2x2 window whose first is at x; the next row of the image begins `line` numbers later.
+#define PIXEL(x, line, channels, tap) ((x) + ((tap) >> 1) * (line) + ((tap) & 1) * (channels))
+
+PART forward_pooled_part(const imprint_normalization *t, const float *x, size_t line, float *z, uint8_t *choice,
+                         size_t c, size_t n) {
+    lanes best = SCALED(t, LOAD(x + c));
+    flags winner = 0;
+    for (int32_t tap = 1; tap < 4; tap++) {
+        lanes v = SCALED(t, LOAD(PIXEL(x, line, t->channels, tap) + c));
+        flags larger = v > best;
+        best = larger ? v : best;
+        winner = larger ? (flags)tap : winner;
+    }
+    // The clamp does not change which is the largest, but for values to which no gradient passes.
+    STORE(z + c, CLAMPED(t, best));
+    bytes chosen = __builtin_convertvector(winner, bytes);
+    memcpy(choice + c, &chosen, n);
+}
+
+CLONES void imprint_normalization_forward_pooled(const imprint_normalization *t, const float *x, size_t width, float *z,
+                                                 uint8_t *choice) {
+    size_t channels = t->channels, line = width * channels;
+    for (size_t i = 0; i < width / 2; i++, x += 2 * channels, z += channels, choice += channels)
+        OVER_CHANNELS(channels, forward_pooled_part, t, x, line, z, choice)
+}
+
+// Backward: sums ---------------------------------------------------------------------------------------------------
+
+// Sums are taken in float over so many rows and then added in double: fast, and exact enough for any image size.
+enum { block_rows = 64, block_channels = 2048 };
+
+// What is added up in float: the gradients, and the gradients times the deviations.
+typedef struct {
+    float gradients[block_channels], products[block_channels];
+} block_sums;
+
+PART sums_part(const imprint_normalization *t, const float *x, const float *z, const float *dz, block_sums *sums,
+               size_t c0, size_t first, size_t rows, size_t i, size_t n) {
+    size_t c = c0 + i;
+    lanes gradients = LOAD(sums->gradients + i), products = LOAD(sums->products + i), mean = LOAD(t->mean + c);
+    for (size_t r = first; r < first + rows; r++) {
+        size_t place = r * t->channels + c;
+        lanes value = LOAD(x + place), g = LOAD(dz + place);
+        LOADED;
+        g = MASKED(t, z ? LOAD(z + place) : SCALED(t, value), g);
+        gradients += g;
+        products += g * (value - mean);
+    }
+    STORE(sums->gradients + i, gradients);
+    STORE(sums->products + i, products);
+}
+
+static inline void clear_block(block_sums *block, size_t width) {
+    memset(block->gradients, 0, width * sizeof(float));
+    memset(block->products, 0, width * sizeof(float));
+}
+
+static inline void add_block(const block_sums *block, double *sums, size_t channels, size_t c0, size_t width) {
+    for (size_t i = 0; i < width; i++) {
+        sums[c0 + i] += block->gradients[i];
+        sums[channels + c0 + i] += block->products[i];
+    }
+}
+
+static inline size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+CLONES void imprint_normalization_sums(const imprint_normalization *t, const float *x, const float *z, const float *dz,
+                                       double *sums, size_t rows) {
+    size_t channels = t->channels;
+    for (size_t r0 = 0; r0 < rows; r0 += block_rows) {
+        size_t height = least(block_rows, rows - r0), start = r0 * channels;
+        for (size_t c0 = 0; c0 < channels; c0 += block_channels) {
+            size_t width = least(block_channels, channels - c0);
+            block_sums block;
+            clear_block(&block, width);
+            OVER_ROWS(height, width, sums_part, t, x + start, z ? z + start : 0, dz + start, &block, c0)
+            add_block(&block, sums, channels, c0, width);
+        }
+    }
+}
+
+#define CHOSEN(choice) \
+    ({ bytes b_ = 0; memcpy(&b_, (choice), n); __builtin_convertvector(b_, flags); })
+
+PART sums_pooled_part(const imprint_normalization *t, const float *x, size_t line, const uint8_t *choice,
+                      const float *dz, block_sums *sums, size_t c0, size_t i, size_t n) {
+    size_t c = c0 + i;
+    flags chosen = CHOSEN(choice + c);
+    lanes values[4], g = LOAD(dz + c);
+    for (int32_t tap = 0; tap < 4; tap++) values[tap] = LOAD(PIXEL(x, line, t->channels, tap) + c);
+    LOADED;
+    lanes value = values[0];
+    for (int32_t tap = 1; tap < 4; tap++) value = chosen == tap ? values[tap] : value;
+    g = MASKED(t, SCALED(t, value), g);
+    STORE(sums->gradients + i, LOAD(sums->gradients + i) + g);
+    STORE(sums->products + i, LOAD(sums->products + i) + g * (value - LOAD(t->mean + c)));
+}
+
+CLONES void imprint_normalization_sums_pooled(const imprint_normalization *t, const float *x, size_t width,
+                                              const uint8_t *choice, const float *dz, double *sums) {
+    size_t channels = t->channels, line = width * channels;
+    for (size_t i0 = 0; i0 < width / 2; i0 += block_rows) {
+        size_t end = least(i0 + block_rows, width / 2);
+        for (size_t c0 = 0; c0 < channels; c0 += block_channels) {
+            size_t part = least(block_channels, channels - c0);
+            block_sums block;
+            clear_block(&block, part);
+            for (size_t i = i0; i < end; i++)
+                OVER_CHANNELS(part, sums_pooled_part, t, x + 2 * i * channels, line, choice + i * channels,
+                              dz + i * channels, &block, c0)
+            add_block(&block, sums, channels, c0, part);
+        }
+    }
+}
+
+// Backward: gradients ----------------------------------------------------------------------------------------------
+
+#define COMBINED(t, g, x) (LOAD((t)->a + c) * (g) + (LOAD((t)->b + c) * (x) + LOAD((t)->k + c)))
+
+PART backward_part(const imprint_normalization *t, const float *x, const float *z, const float *dz, float *dx,
+                   float *dshortcut, size_t c, size_t n) {
+    lanes value = LOAD(x + c), g = LOAD(dz + c);
+    LOADED;
+    g = MASKED(t, z ? LOAD(z + c) : SCALED(t, value), g);
+    if (dshortcut) STORE(dshortcut + c, g);
+    if (dx) STORE(dx + c, COMBINED(t, g, value));
+}
+
+CLONES void imprint_normalization_backward(const imprint_normalization *t, const float *x, const float *z,
+                                           const float *dz, float *dx, float *dshortcut, size_t rows) {
+    size_t channels = t->channels;
+    for (size_t r = 0; r < rows; r++) {
+        size_t start = r * channels;
+        OVER_CHANNELS(channels, backward_part, t, x + start, z ? z + start : 0, dz + start, dx ? dx + start : 0,
+                      dshortcut ? dshortcut + start : 0)
+    }
+}
+
+PART backward_pooled_part(const imprint_normalization *t, const float *x, size_t line, const uint8_t *choice,
+                          const float *dz, float *dx, size_t c, size_t n) {
+    flags chosen = CHOSEN(choice + c);
+    lanes all = LOAD(dz + c);
+    LOADED;
+    for (int32_t tap = 0; tap < 4; tap++) {
+        lanes value = LOAD(PIXEL(x, line, t->channels, tap) + c);
+        lanes g = MASKED(t, SCALED(t, value), chosen == tap ? all : (lanes)0);
+        STORE(PIXEL(dx, line, t->channels, tap) + c, COMBINED(t, g, value));
+    }
+}
+
+PART unpooled_part(const imprint_normalization *t, const float *x, float *dx, size_t c, size_t n) {
+    STORE(dx + c, LOAD(t->b + c) * LOAD(x + c) + LOAD(t->k + c));
+}
+
+CLONES void imprint_normalization_backward_unpooled(const imprint_normalization *t, const float *x, float *dx,
+                                                    size_t rows) {
+    size_t channels = t->channels;
+    for (size_t r = 0; r < rows; r++)
+        OVER_CHANNELS(channels, unpooled_part, t, x + r * channels, dx + r * channels)
+}
+
+CLONES void imprint_normalization_backward_pooled(const imprint_normalization *t, const float *x, size_t width,
+                                                  const uint8_t *choice, const float *dz, float *dx) {
+    size_t channels = t->channels, line = width * channels;
+    for (size_t i = 0; i < width / 2; i++)
+        OVER_CHANNELS(channels, backward_pooled_part, t, x + 2 * i * channels, line, choice + i * channels,
+                      dz + i * channels, dx + 2 * i * channels)
+    if (width % 2 == 0) return;
+    for (size_t last = line - channels; last < 2 * line; last += line)
+        OVER_CHANNELS(channels, unpooled_part, t, x + last, dx + last)
+}

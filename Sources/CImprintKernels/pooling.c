@@ -1,0 +1,214 @@
+#include "window.h"
+
+// Pools without dilation over at least one vector of channels keep what they find in registers, a vector of channels at
+// a time. All others take the plain loops.
+
+typedef int32_t ivec __attribute__((vector_size(lanes * sizeof(int32_t)), aligned(4), may_alias));
+typedef uint8_t bytes __attribute__((vector_size(lanes), aligned(1), may_alias));
+#define SELECT(mask, a, b) (((mask) & (a)) | (~(mask) & (b)))
+
+INLINE int has_vectors(const imprint_window *w) {
+    return w->channels >= lanes && w->dilation_height == 1 && w->dilation_width == 1;
+}
+
+// The part of a window that lies inside the image, and what the window's result is: the one with the offset `out`.
+typedef struct {
+    const float *in;  // where the window's first tap lies, or would lie
+    size_t out;
+    int32_t ky0, ky1, kx0, kx1;
+} part;
+
+// Calls pool(w, part, large, …) for every window; those of 2 x 2 or 3 x 3 inside the image as a whole are unrolled.
+#define FOR_EACH_WINDOW(w, pool, ...)                                                                          \
+    do {                                                                                                       \
+        size_t channels = (w)->channels;                                                                       \
+        int large = is_large(w);                                                                               \
+        FOR_EACH_OUTPUT(w)                                                                                     \
+        const float *in = x + (iy0 * (ptrdiff_t)(w)->width + ix0) * (ptrdiff_t)channels;                       \
+        int whole = ky1 - ky0 == (w)->kernel_height && kx1 - kx0 == (w)->kernel_width && ky1 == kx1;           \
+        if (whole && ky1 == 2) pool(w, (part){in, OUTPUT_OFFSET(w), 0, 2, 0, 2}, large, __VA_ARGS__);          \
+        else if (whole && ky1 == 3) pool(w, (part){in, OUTPUT_OFFSET(w), 0, 3, 0, 3}, large, __VA_ARGS__);     \
+        else pool(w, (part){in, OUTPUT_OFFSET(w), ky0, ky1, kx0, kx1}, large, __VA_ARGS__);                    \
+        END_FOR_EACH_OUTPUT                                                                                    \
+    } while (0)
+
+// Maximum ----------------------------------------------------------------------------------------------------------
+
+INLINE void max_of(const imprint_window *w, part p, int large, float *y, uint8_t *choice) {
+    ptrdiff_t channels = w->channels, row = w->width * channels;
+    for (size_t v = 0; v < vec_count(channels); v++) {
+        size_t c = vec_start(v, channels);
+        const float *in = p.in + c;
+        if (large) prefetch(in + w->kernel_height * row, w->stride_height, w->stride_width, row, channels);
+        vec best = VEC(in + p.ky0 * row + p.kx0 * channels);
+        ivec chosen = (ivec){0} + (p.ky0 * w->kernel_width + p.kx0);
+        for (int32_t ky = p.ky0; ky < p.ky1; ky++)
+            for (int32_t kx = p.kx0; kx < p.kx1; kx++) {
+                vec value = VEC(in + ky * row + kx * channels);
+                ivec larger = value > best;
+                best = (vec)SELECT(larger, (ivec)value, (ivec)best);
+                chosen = SELECT(larger, (ivec){0} + (ky * w->kernel_width + kx), chosen);
+            }
+        STORE(y + p.out + c, best);
+        if (choice) *(bytes *)(choice + p.out + c) = __builtin_convertvector(chosen, bytes);
+    }
+}
+
+INLINE void max_plain(const imprint_window *w, const float *x, float *y, uint8_t *choice) {
+    size_t channels = w->channels;
+    FOR_EACH_OUTPUT(w)
+    float *out = y + OUTPUT_OFFSET(w);
+    uint8_t *chosen = choice ? choice + OUTPUT_OFFSET(w) : 0;
+    for (size_t c = 0; c < channels; c++) {
+        float best = 0;
+        uint8_t place = 0;
+        int first = 1;
+        FOR_EACH_TAP {
+            float value = x[INPUT_OFFSET(w) + c];
+            if (first || value > best) best = value, place = (uint8_t)TAP(w);
+            first = 0;
+        }
+        out[c] = best;
+        if (chosen) chosen[c] = place;
+    }
+    END_FOR_EACH_OUTPUT
+}
+
+CLONES void imprint_max_pool_forward(const imprint_window *w, const float *x, float *y, uint8_t *choice) {
+    if (!has_vectors(w)) max_plain(w, x, y, choice);
+    else if (choice) FOR_EACH_WINDOW(w, max_of, y, choice);
+    else FOR_EACH_WINDOW(w, max_of, y, 0);
+}
+
+INLINE int has_tiles(const imprint_window *w, int32_t kernel, int32_t stride) {
+    return has_vectors(w) && w->kernel_height == kernel && w->kernel_width == kernel && w->stride_height == stride
+        && w->stride_width == stride;
+}
+
+// The rows and columns of windows that a tile of dx stands under, which has stride times as many pixels.
+INLINE int32_t tile_rows(int32_t stride) { return stride == 1 ? 2 : 1; }
+INLINE int32_t tile_columns(int32_t stride) { return stride == 1 ? 4 : 1; }
+
+// The tile of dx under the tile of windows at (oy, ox): every window that reaches into it is read once, and every pixel
+// written once. Windows up to `before` rows and columns earlier reach into it too.
+INLINE void max_backward_tile(const imprint_window *w, const float *dy, const uint8_t *choice, float *dx, int32_t oy,
+                              int32_t ox, int32_t kernel, int32_t stride, int at_edge) {
+    const int32_t rows = tile_rows(stride), columns = tile_columns(stride), before = (kernel - 1) / stride;
+    ptrdiff_t channels = w->channels, x_row = w->width * channels, y_row = w->output_width * channels;
+    int32_t iy = oy * stride - w->padding_top, ix = ox * stride - w->padding_left;
+    ptrdiff_t out = (oy - before) * y_row + (ox - before) * channels;
+    float *in = dx + iy * x_row + ix * channels;
+    for (size_t v = 0; v < vec_count(channels); v++) {
+        size_t c = vec_start(v, channels);
+        vec sums[2][4];
+        UNROLL for (int32_t r = 0; r < rows * stride; r++)
+            UNROLL for (int32_t p = 0; p < columns * stride; p++) sums[r][p] = (vec){0};
+        UNROLL for (int32_t i = 0; i < rows + before; i++) {
+            if (at_edge && (oy - before + i < 0 || oy - before + i >= w->output_height)) continue;
+            UNROLL for (int32_t j = 0; j < columns + before; j++) {
+                if (at_edge && (ox - before + j < 0 || ox - before + j >= w->output_width)) continue;
+                ptrdiff_t window = out + i * y_row + j * channels + c;
+                ivec value = (ivec)VEC(dy + window);
+                ivec chosen = __builtin_convertvector(*(const bytes *)(choice + window), ivec);
+                UNROLL for (int32_t r = 0; r < rows * stride; r++)
+                    UNROLL for (int32_t p = 0; p < columns * stride; p++) {
+                        int32_t ky = r - (i - before) * stride, kx = p - (j - before) * stride;
+                        if (ky >= 0 && ky < kernel && kx >= 0 && kx < kernel)
+                            sums[r][p] += (vec)((chosen == ky * kernel + kx) & value);
+                    }
+            }
+        }
+        UNROLL for (int32_t r = 0; r < rows * stride; r++)
+            UNROLL for (int32_t p = 0; p < columns * stride; p++)
+                if (!at_edge || (iy + r >= 0 && iy + r < w->height && ix + p >= 0 && ix + p < w->width))
+                    STORE(in + r * x_row + p * channels + c, sums[r][p]);
+    }
+}
+
+INLINE void max_backward_tiles(const imprint_window *w, const float *dy, const uint8_t *choice, float *dx,
+                               int32_t kernel, int32_t stride) {
+    const int32_t rows = tile_rows(stride), columns = tile_columns(stride), before = (kernel - 1) / stride;
+    for (int32_t oy = w->padding_top / stride; oy * stride < w->height + w->padding_top; oy += rows)
+        for (int32_t ox = w->padding_left / stride; ox * stride < w->width + w->padding_left; ox += columns) {
+            int32_t iy = oy * stride - w->padding_top, ix = ox * stride - w->padding_left;
+            int whole = oy >= before && ox >= before && oy + rows <= w->output_height
+                && ox + columns <= w->output_width && iy >= 0 && ix >= 0
+                && iy + rows * stride <= w->height && ix + columns * stride <= w->width;
+            if (whole) max_backward_tile(w, dy, choice, dx, oy, ox, kernel, stride, 0);
+            else max_backward_tile(w, dy, choice, dx, oy, ox, kernel, stride, 1);
+        }
+}
+
+INLINE void max_backward_plain(const imprint_window *w, const float *dy, const uint8_t *choice, float *dx) {
+    size_t channels = w->channels;
+    memset(dx, 0, input_count(w) * sizeof(float));
+    FOR_EACH_OUTPUT(w)
+    const float *out = dy + OUTPUT_OFFSET(w);
+    const uint8_t *chosen = choice + OUTPUT_OFFSET(w);
+    FOR_EACH_TAP {
+        float *in = dx + INPUT_OFFSET(w);
+        uint8_t tap = (uint8_t)TAP(w);
+        for (size_t c = 0; c < channels; c++) in[c] += chosen[c] == tap ? out[c] : 0;
+    }
+    END_FOR_EACH_OUTPUT
+}
+
+CLONES void imprint_max_pool_backward(const imprint_window *w, const float *dy, const uint8_t *choice, float *dx) {
+    if (has_tiles(w, 2, 2)) max_backward_tiles(w, dy, choice, dx, 2, 2);
+    else if (has_tiles(w, 3, 2)) max_backward_tiles(w, dy, choice, dx, 3, 2);
+    else if (has_tiles(w, 3, 1)) max_backward_tiles(w, dy, choice, dx, 3, 1);
+    else max_backward_plain(w, dy, choice, dx);
+}
+
+// Mean -------------------------------------------------------------------------------------------------------------
+
+// One over the number of pixels that an average was taken over.
+INLINE float share(const imprint_window *w, int32_t rows, int32_t columns, int counts_padding) {
+    return 1.0f / (counts_padding ? w->kernel_height * w->kernel_width : rows * columns);
+}
+
+INLINE void mean_of(const imprint_window *w, part p, int large, float *y, int counts_padding) {
+    ptrdiff_t channels = w->channels, row = w->width * channels;
+    float factor = share(w, p.ky1 - p.ky0, p.kx1 - p.kx0, counts_padding);
+    for (size_t v = 0; v < vec_count(channels); v++) {
+        size_t c = vec_start(v, channels);
+        const float *in = p.in + c;
+        if (large) prefetch(in + w->kernel_height * row, w->stride_height, w->stride_width, row, channels);
+        vec sum = {0};
+        for (int32_t ky = p.ky0; ky < p.ky1; ky++)
+            for (int32_t kx = p.kx0; kx < p.kx1; kx++) sum += VEC(in + ky * row + kx * channels);
+        STORE(y + p.out + c, sum * factor);
+    }
+}
+
+INLINE void mean_plain(const imprint_window *w, const float *x, float *y, int counts_padding) {
+    size_t channels = w->channels;
+    FOR_EACH_OUTPUT(w)
+    float *out = y + OUTPUT_OFFSET(w);
+    float factor = share(w, ky1 - ky0, kx1 - kx0, counts_padding);
+    memset(out, 0, channels * sizeof(float));
+    FOR_EACH_TAP {
+        const float *in = x + INPUT_OFFSET(w);
+        for (size_t c = 0; c < channels; c++) out[c] += in[c];
+    }
+    for (size_t c = 0; c < channels; c++) out[c] *= factor;
+    END_FOR_EACH_OUTPUT
+}
+
+CLONES void imprint_average_pool_forward(const imprint_window *w, const float *x, float *y, int counts_padding) {
+    if (has_vectors(w)) FOR_EACH_WINDOW(w, mean_of, y, counts_padding);
+    else mean_plain(w, x, y, counts_padding);
+}
+
+CLONES void imprint_average_pool_backward(const imprint_window *w, const float *dy, float *dx, int counts_padding) {
+    size_t channels = w->channels;
+    memset(dx, 0, input_count(w) * sizeof(float));
+    FOR_EACH_OUTPUT(w)
+    const float *out = dy + OUTPUT_OFFSET(w);
+    float factor = share(w, ky1 - ky0, kx1 - kx0, counts_padding);
+    FOR_EACH_TAP {
+        float *in = dx + INPUT_OFFSET(w);
+        for (size_t c = 0; c < channels; c++) in[c] += factor * out[c];
+    }
+    END_FOR_EACH_OUTPUT
+}

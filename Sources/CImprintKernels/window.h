@@ -1,0 +1,75 @@
+// What the window kernels share: how a window meets the edges of an image, and vectors of channels.
+
+#ifndef IMPRINT_WINDOW_H
+#define IMPRINT_WINDOW_H
+
+#include <string.h>
+
+#include "clones.h"
+#include "imprint_kernels.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+#define UNROLL _Pragma("clang loop unroll(full)")
+
+// The channels that one vector holds: a register of AVX-512, two of AVX2, four of SSE. The functions here take and give
+// vectors through pointers or in macros, since how vectors are passed by value depends on the processor.
+enum { lanes = 16 };
+typedef float vec __attribute__((vector_size(lanes * sizeof(float)), aligned(4), may_alias));
+#define VEC(p) (*(const vec *)(p))
+#define STORE(p, v) (*(vec *)(p) = (v))
+
+// The vectors that `channels` channels need, 16 or more, and where one begins: the last one reaches back over channels
+// that the one before it holds as well, so that it ends with the last channel.
+INLINE size_t vec_count(size_t channels) { return (channels + lanes - 1) / lanes; }
+INLINE size_t vec_start(size_t index, size_t channels) {
+    size_t c = index * lanes;
+    return c + lanes <= channels ? c : channels - lanes;
+}
+
+// Images beyond the second cache are asked for before they are needed: kernels walk over so many rows and columns at
+// once that no processor foresees what comes next.
+INLINE int is_large(const imprint_window *w) { return (size_t)w->height * w->width * w->channels > (1 << 17); }
+
+// Asks for `rows` rows of `columns` pixels.
+INLINE void prefetch(const float *first, int32_t rows, int32_t columns, ptrdiff_t row, ptrdiff_t channels) {
+    for (int32_t i = 0; i < rows; i++)
+        for (int32_t j = 0; j < columns; j++) __builtin_prefetch(first + i * row + j * channels);
+}
+
+INLINE int32_t smaller(int32_t a, int32_t b) { return a < b ? a : b; }
+
+// The part of the kernel, [first, end), whose taps fall inside an axis of `size` pixels when the kernel's first tap
+// lies at `origin` (which may be negative).
+INLINE void inside(int32_t origin, int32_t size, int32_t kernel, int32_t dilation, int32_t *first, int32_t *end) {
+    *first = origin < 0 ? (-origin + dilation - 1) / dilation : 0;
+    *end = origin < size ? (size - origin + dilation - 1) / dilation : 0;
+    if (*end > kernel) *end = kernel;
+    if (*end < *first) *end = *first;
+}
+
+// Walks over all output pixels; inside the body: oy, ox, the taps ky0..<ky1 and kx0..<kx1, and iy0, ix0.
+#define FOR_EACH_OUTPUT(w)                                                                                \
+    for (int32_t oy = 0; oy < (w)->output_height; oy++) {                                                 \
+        int32_t iy0 = oy * (w)->stride_height - (w)->padding_top, ky0, ky1;                               \
+        inside(iy0, (w)->height, (w)->kernel_height, (w)->dilation_height, &ky0, &ky1);                   \
+        for (int32_t ox = 0; ox < (w)->output_width; ox++) {                                              \
+            int32_t ix0 = ox * (w)->stride_width - (w)->padding_left, kx0, kx1;                           \
+            inside(ix0, (w)->width, (w)->kernel_width, (w)->dilation_width, &kx0, &kx1);
+
+#define END_FOR_EACH_OUTPUT \
+    }                       \
+    }
+
+#define FOR_EACH_TAP                         \
+    for (int32_t ky = ky0; ky < ky1; ky++)   \
+        for (int32_t kx = kx0; kx < kx1; kx++)
+
+#define INPUT_OFFSET(w) \
+    (((size_t)(iy0 + ky * (w)->dilation_height) * (w)->width + (ix0 + kx * (w)->dilation_width)) * channels)
+#define OUTPUT_OFFSET(w) (((size_t)oy * (w)->output_width + ox) * channels)
+#define TAP(w) ((size_t)ky * (w)->kernel_width + kx)
+
+INLINE size_t input_count(const imprint_window *w) { return (size_t)w->height * w->width * w->channels; }
+
+#endif

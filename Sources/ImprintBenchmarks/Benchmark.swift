@@ -1,0 +1,141 @@
+public import Foundation
+
+/// A part of the work that can be measured.
+public enum BenchmarkSuite: String, CaseIterable, Codable, Sendable {
+    /// Single layers, each pass by itself.
+    case layers
+    /// Whole training steps.
+    case train
+    /// Predictions.
+    case predict
+    /// Reading, preparing and varying photos.
+    case data
+
+    /// All cases of the suite.
+    public var cases: [BenchmarkCase] {
+        switch self {
+        case .layers: [LayerCase.sgemm.benchmark] + LayerCase.all.flatMap(\.benchmarks) + [softmaxCrossEntropy]
+        case .train: TrainingCase.all.map(\.benchmark) + [featuresOfMobileNet]
+        case .predict: PredictionCase.all.map(\.benchmark)
+        case .data: [photos]
+        }
+    }
+
+    /// The case of that name or, where there is none, those whose names begin so.
+    public func cases(named name: String) -> [BenchmarkCase] {
+        let exact = cases.filter { $0.name == name }
+        return exact.isEmpty ? cases.filter { $0.name.hasPrefix(name) } : exact
+    }
+}
+
+/// One thing to measure.
+public struct BenchmarkCase: Sendable {
+    /// The suite that it belongs to.
+    public let suite: BenchmarkSuite
+    /// Its name, unique in its suite.
+    public let name: String
+    let measure: @Sendable (BenchmarkOptions) throws -> BenchmarkResult
+}
+
+/// How to measure.
+public struct BenchmarkOptions: Sendable {
+    /// The number of threads that share the work.
+    public var threads: Int
+    /// How long to measure each case, in seconds.
+    public var seconds: Double
+    /// The folder of photos to read, one sub-folder per label; pictures are drawn where there is none.
+    public var photos: URL?
+
+    /// Makes options.
+    public init(threads: Int, seconds: Double = 2, photos: URL? = nil) {
+        precondition(threads >= 1, "at least one thread is needed, not \(threads)")
+        self.threads = threads
+        self.seconds = seconds
+        self.photos = photos
+    }
+}
+
+/// What measuring one case came to.
+public struct BenchmarkResult: Codable, Sendable {
+    /// The suite of the case.
+    public let bench: BenchmarkSuite
+    /// The name of the case.
+    public let `case`: String
+    /// The number of threads.
+    public let threads: Int
+    /// The median of the runs, in `unit`.
+    public let median: Double
+    /// The least of the runs, in `unit`.
+    public let min: Double
+    /// The greatest of the runs, in `unit`.
+    public let max: Double
+    /// "images/s", "GFLOP/s", "GB/s", "ms" or "µs".
+    public let unit: String
+    /// The number of images in a run.
+    public let batch: Int
+    /// The median time of a run, in milliseconds.
+    public let milliseconds: Double
+    /// The median as a percentage of the most that `cblas_sgemm` reaches on one thread, times the number of threads.
+    public internal(set) var percentOfSgemm: Double?
+    /// How often a training step asks for memory, where that is counted.
+    public let allocations: Double?
+    /// The most memory that the process held while it measured the case, in bytes.
+    public internal(set) var peakMemory: Int?
+
+    init(
+        _ suite: BenchmarkSuite, _ name: String, _ options: BenchmarkOptions, _ figures: Figures, _ unit: Unit,
+        of measurement: Measurement, batch: Int
+    ) {
+        bench = suite
+        `case` = name
+        threads = options.threads
+        median = rounded(figures.median)
+        min = rounded(figures.min)
+        max = rounded(figures.max)
+        self.unit = unit.rawValue
+        self.batch = batch
+        milliseconds = rounded(measurement.times(factor: 1e3).median)
+        allocations = suite == .train ? measurement.allocations.map(rounded) : nil
+    }
+
+    enum Unit: String {
+        case imagesPerSecond = "images/s"
+        case operations = "GFLOP/s"
+        case traffic = "GB/s"
+        case milliseconds = "ms"
+        case microseconds = "µs"
+    }
+}
+
+/// Measures cases one after another.
+public struct Benchmark {
+    private let options: BenchmarkOptions
+    /// The most GFLOP/s of `cblas_sgemm` on one thread, once a layer has been compared with it.
+    private var sgemmRate: Double?
+
+    /// Makes a benchmark.
+    public init(_ options: BenchmarkOptions) { self.options = options }
+
+    /// Measures one case.
+    /// - Throws: `NetworkError` where memory is short; `ImageError` and `DrawingError` where photos cannot be read or drawn.
+    public mutating func measure(_ benchmark: BenchmarkCase) throws -> BenchmarkResult {
+        PeakMemory.reset()
+        var result = try benchmark.measure(options)
+        result.peakMemory = PeakMemory.bytes
+        if result.unit == BenchmarkResult.Unit.operations.rawValue {
+            let oneThread = BenchmarkOptions(threads: 1, seconds: 0.5)
+            let peak = try sgemmRate ?? LayerCase.sgemm.benchmark.measure(oneThread).max
+            sgemmRate = peak
+            result.percentOfSgemm = rounded(100 * result.median / (peak * Double(options.threads)))
+        }
+        return result
+    }
+}
+
+/// The number with five significant digits.
+private func rounded(_ number: Double) -> Double {
+    guard number != 0 && number.isFinite else { return number }
+    let unit = pow(10, (log10(abs(number))).rounded(.down) - 4)
+    // Divided by a whole number where there are decimal places, so that the result prints with those alone.
+    return unit < 1 ? (number / unit).rounded() / (1 / unit).rounded() : (number / unit).rounded() * unit
+}

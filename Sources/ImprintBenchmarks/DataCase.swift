@@ -1,0 +1,33 @@
+internal import Foundation
+internal import ImprintCore
+internal import ImprintImages
+
+/// What an epoch does with photos that are not kept in memory: read, fit into 224x224 pixels, vary, normalise.
+let photos = BenchmarkCase(suite: .data, name: "photos-224") { options in
+    if let folder = options.photos { return try measure(folder, options) }
+    let folder = FileManager.default.temporaryDirectory.appending(path: "imprint-bench-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    try DrawingRecipe.load(named: "two-circles").write(
+        to: folder, count: mostPhotos, seed: 1, workers: Workers(options.threads))
+    return try measure(folder, options)
+}
+
+/// So many that a run takes about a second.
+private let mostPhotos = 128
+
+private func measure(_ folder: URL, _ options: BenchmarkOptions) throws -> BenchmarkResult {
+    let images = try ImageFolder(at: folder, minimumClasses: 1)
+    let step = (images.items.count + mostPhotos - 1) / mostPhotos
+    let loader = try BatchLoader(
+        items: stride(from: 0, to: images.items.count, by: step).map { images.items[$0] }, labels: images.labels,
+        preprocessing: Preprocessing(width: 224, height: 224), augmentation: Augmentation([.flip, .rotate, .blur]),
+        batchSize: 32, shuffles: true, seed: 1, workers: Workers(options.threads), memoryLimit: 0)
+    var epoch = 0
+    let measurement = try Measurement(seconds: options.seconds) {
+        epoch += 1
+        try loader.forEachBatch(epoch: epoch) { _ in true }
+    }
+    return BenchmarkResult(
+        .data, "photos-224", options, measurement.rates(of: Double(loader.count)), .imagesPerSecond, of: measurement,
+        batch: loader.count)
+}

@@ -1,0 +1,72 @@
+internal import ImprintCore
+internal import ImprintNetwork
+
+/// A whole training step on made-up images: forward, loss, backward, SGD with momentum.
+struct TrainingCase {
+    let name: String
+    let network: String
+    let inputSize: Int
+    let batchSize: Int
+    let labels: Int
+
+    static let all = [
+        TrainingCase(name: "lenet-28", network: "lenet", inputSize: 28, batchSize: 32, labels: 10),
+        TrainingCase(name: "logonet-96", network: "logonet", inputSize: 96, batchSize: 32, labels: 2),
+        TrainingCase(name: "logonet-224", network: "logonet", inputSize: 224, batchSize: 32, labels: 2),
+        TrainingCase(name: "mobilenet-v1-224", network: "mobilenet-v1", inputSize: 224, batchSize: 16, labels: 1000),
+        TrainingCase(name: "resnet-50-224", network: "resnet-50", inputSize: 224, batchSize: 8, labels: 1000),
+    ]
+
+    var benchmark: BenchmarkCase { BenchmarkCase(suite: .train, name: name, measure: measure) }
+
+    private func measure(_ options: BenchmarkOptions) throws -> BenchmarkResult {
+        let network = try Network.named(network, labels: labels, inputSize: inputSize).logits()
+        let parameters = try Parameters(network, seed: 1)
+        let plan = try Plan(
+            network, parameters: parameters,
+            options: Plan.Options(batchSize: batchSize, mode: .training, workers: Workers(options.threads)))
+        let optimizer = try SGD(SGD.Options(learningRate: 0.001), for: parameters.layout)
+        let loss = SoftmaxCrossEntropy()
+        let labels = (0..<batchSize).map { $0 % self.labels }
+        plan.input.fill(named: "images")
+
+        let measurement = Measurement(seconds: options.seconds) {
+            plan.forward(count: batchSize)
+            _ = loss(logits: plan.output, labels: labels, gradient: plan.outputGradient)
+            plan.backward(count: batchSize)
+            optimizer.step(plan)
+        }
+        return BenchmarkResult(
+            .train, name, options, measurement.rates(of: Double(batchSize)), .imagesPerSecond, of: measurement,
+            batch: batchSize)
+    }
+}
+
+/// What training a new last layer spends its time on: MobileNet up to its features, all of it frozen.
+let featuresOfMobileNet = BenchmarkCase(suite: .train, name: "mobilenet-v1-features-224") { options in
+    let whole = try Network.named("mobilenet-v1", labels: 1000)
+    let nodes = whole.nodes.prefix { $0.name != "head" }
+    let network = try Network(name: whole.name, input: whole.input, nodes: Array(nodes))
+    let batchSize = 32
+    let measurement = try forwardPasses(of: network, batchSize: batchSize, options)
+    return BenchmarkResult(
+        .train, "mobilenet-v1-features-224", options, measurement.rates(of: Double(batchSize)), .imagesPerSecond,
+        of: measurement, batch: batchSize)
+}
+
+/// Times predictions for a batch of made-up images.
+func forwardPasses(of network: Network, batchSize: Int, _ options: BenchmarkOptions) throws -> Measurement {
+    let plan = try Plan(
+        network, parameters: try Parameters(network, seed: 1),
+        options: Plan.Options(batchSize: batchSize, workers: Workers(options.threads)))
+    plan.input.fill(named: "images")
+    return Measurement(seconds: options.seconds) { plan.forward(count: batchSize) }
+}
+
+extension UnsafeMutableBufferPointer<Float> {
+    /// Fills the buffer with numbers from −1 to 1 of the stream of that name.
+    func fill(named name: String) {
+        var stream = RandomStream(seed: 1, name)
+        for i in indices { self[i] = stream.uniform(in: -1...1) }
+    }
+}

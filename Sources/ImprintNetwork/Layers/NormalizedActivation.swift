@@ -1,0 +1,269 @@
+internal import CImprintKernels
+internal import ImprintCore
+
+/// Batch normalisation and what follows it at once: z = pool(clamp(scale · (x − mean) / √(variance + ε) + shift + shortcut)).
+///
+/// The shortcut, the activation and the pool may each be missing; a shortcut and a pool do not go together. A plan puts it
+/// in the place of the layers in the network, so that x is read once and z written once, and nothing between them is kept:
+/// the backward pass computes anew from x what the activation let through (with a shortcut it tells from z). With g the
+/// gradient that the activation lets through, dscale, dshift and dx are those of `BatchNormalization` for dy = g, and the
+/// shortcut's gradient is g.
+struct NormalizedActivation: Layer {
+    static let kind = "normalizedActivation"
+    private let normalization: BatchNormalization
+    private let hasShortcut: Bool
+    /// Where the activation ends, infinity for ReLU; `nil` where there is none.
+    private let ceiling: Float?
+    /// Whether the largest of each 2x2 pixels is taken in the end.
+    private let isPooled: Bool
+
+    init(
+        _ normalization: BatchNormalization, hasShortcut: Bool = false, ceiling: Float? = nil, isPooled: Bool = false
+    ) {
+        precondition(!(hasShortcut && isPooled), "a shortcut and a pool do not go together")
+        self.normalization = normalization
+        self.hasShortcut = hasShortcut
+        self.ceiling = ceiling
+        self.isPooled = isPooled
+    }
+
+    func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
+        let shape = try normalization.outputShape(for: [inputs[0]])
+        if hasShortcut { return try Add().outputShape(for: inputs) }
+        return isPooled ? try MaxPool(kernelSize: 2).outputShape(for: [shape]) : shape
+    }
+
+    func parameters(for inputs: [Shape]) -> [ParameterDescription] { normalization.parameters(for: inputs) }
+
+    var backwardReads: BackwardReads { readsOutput ? [.inputs, .output] : .inputs }
+    var gradientMayReplaceInput: Bool { true }
+    var readsMoments: Bool { !normalization.usesRunningStatistics }
+    private var readsOutput: Bool { hasShortcut && ceiling != nil }
+
+    func memory(_ request: MemoryRequest) -> LayerMemory {
+        let channels = request.inputs[0].channels
+        let rows = request.batch * request.inputs[0].pixels
+        return LayerMemory(
+            saved: Coefficients.byteCount(channels) + (isPooled ? request.batch * request.output.count : 0),
+            scratch: max(
+                ChannelReduction.scratchByteCount(channels: 2 * channels),
+                Moments.byteCount(channels: channels, blocks: Self.blocks(rows, channels))))
+    }
+
+    /// How many rows are recorded together where the maker of x records none: few enough for the cache.
+    private static func blockRows(_ channels: Int) -> Int { max(32, (1 << 14) / channels) }
+    private static func blocks(_ rows: Int, _ channels: Int) -> Int {
+        (rows + blockRows(channels) - 1) / blockRows(channels)
+    }
+
+    private func usesBatch(_ context: LayerContext) -> Bool {
+        context.training && !context.frozen && !normalization.usesRunningStatistics
+    }
+
+    func forward(_ context: LayerContext, batch: Int) {
+        let rows = batch * context.input.shape.pixels
+        let moments = usesBatch(context) ? context.inputMoments ?? record(context, rows: rows) : nil
+        prepare(context, moments, rows: rows)
+
+        let channels = context.input.shape.channels
+        var terms = terms(context)
+        if isPooled {
+            let choice = choice(context)
+            forEachLine(context, batch) { line in
+                imprint_normalization_forward_pooled(
+                    &terms, context.input.values + line.input, context.input.shape.width,
+                    context.output.values + line.output, choice + line.output)
+            }
+        } else {
+            forEachRows(rows, channels, context.worker) { range in
+                let start = range.lowerBound * channels
+                imprint_normalization_forward(
+                    &terms, context.input.values + start, hasShortcut ? context.inputs[1].values + start : nil,
+                    context.output.values + start, range.count)
+            }
+        }
+    }
+
+    /// Records the moments of x, for which it has to be read.
+    private func record(_ context: LayerContext, rows: Int) -> Moments {
+        let channels = context.input.shape.channels
+        let blocks = Self.blocks(rows, channels)
+        let moments = Moments(context.scratch, channels: channels, blocks: blocks)
+        if context.worker.index == 0 { moments.begin(blocks: blocks) }
+        context.worker.forEach(blocks) { block in
+            let start = block * Self.blockRows(channels)
+            moments.record(
+                context.input.values + start * channels, rows: min(Self.blockRows(channels), rows - start), block: block
+            )
+        }
+        return moments
+    }
+
+    /// Takes the batch's statistics and moves the running ones, or takes those; then factor and offset follow.
+    private func prepare(_ context: LayerContext, _ moments: Moments?, rows: Int) {
+        let channels = context.input.shape.channels
+        let row = Coefficients(context)
+        let (scale, shift) = (context.parameters[0], context.parameters[1])
+        let (runningMean, runningVariance) = (context.parameters[2], context.parameters[3])
+        let momentum = normalization.momentum
+        let unbiased = Float(rows) / Float(max(rows - 1, 1))
+        let parts = (channels + 63) / 64
+        context.worker.forEach(parts) { part in
+            let part = chunkRange(part, of: parts, total: channels)
+            moments?.merge(part, mean: row.mean, variance: row.inverse)
+            for channel in part {
+                if moments != nil {
+                    let (mean, variance) = (row.mean[channel], row.inverse[channel])
+                    runningMean[channel] += momentum * (mean - runningMean[channel])
+                    runningVariance[channel] += momentum * (variance * unbiased - runningVariance[channel])
+                } else {
+                    row.mean[channel] = runningMean[channel]
+                    row.inverse[channel] = runningVariance[channel]
+                }
+                row.inverse[channel] = 1 / (row.inverse[channel] + normalization.epsilon).squareRoot()
+                row.factor[channel] = scale[channel] * row.inverse[channel]
+                row.offset[channel] = shift[channel] - row.mean[channel] * row.factor[channel]
+            }
+        }
+    }
+
+    func backward(_ context: LayerContext, batch: Int) {
+        let rows = batch * context.input.shape.pixels
+        if usesBatch(context) || context.parameterGradients.contains(where: { $0 != nil }) {
+            combine(context, sums(context, batch: batch), rows: rows)
+        } else {
+            combine(context, nil, rows: rows)
+        }
+
+        let channels = context.input.shape.channels
+        let (x, dx, dz) = (context.input.values, context.input.gradient, context.outputGradient)
+        let dShortcut = hasShortcut ? context.inputs[1].gradient : nil
+        var terms = terms(context)
+        if isPooled {
+            guard let dx else { return }
+            let choice = choice(context)
+            let shape = context.input.shape
+            forEachLine(context, batch) { line in
+                imprint_normalization_backward_pooled(
+                    &terms, x + line.input, shape.width, choice + line.output, dz + line.output, dx + line.input)
+                if line.isLast && shape.height % 2 != 0 {
+                    let rest = line.input + 2 * shape.width * channels
+                    imprint_normalization_backward_unpooled(&terms, x + rest, dx + rest, shape.width)
+                }
+            }
+        } else if dx != nil || dShortcut != nil {
+            let z = readsOutput ? context.output.values : nil
+            forEachRows(rows, channels, context.worker) { range in
+                let start = range.lowerBound * channels
+                imprint_normalization_backward(
+                    &terms, x + start, z.map { $0 + start }, dz + start, dx.map { $0 + start },
+                    dShortcut.map { $0 + start }, range.count)
+            }
+        }
+    }
+
+    /// Σ g, and behind it Σ g · (x − mean), for each channel.
+    private func sums(_ context: LayerContext, batch: Int) -> UnsafePointer<Double> {
+        let shape = context.input.shape
+        let (x, dz) = (context.input.values, context.outputGradient)
+        var terms = terms(context)
+        let lines = isPooled ? batch * context.output.shape.height : batch * shape.pixels
+        let reduction = ChannelReduction(
+            channels: 2 * shape.channels, rows: lines,
+            numbersPerRow: isPooled ? 2 * shape.width * shape.channels : shape.channels)
+        return reduction.run(scratch: context.scratch, worker: context.worker) { range, sums in
+            sums.update(repeating: 0, count: 2 * shape.channels)
+            if isPooled {
+                for line in range {
+                    let line = Line(line, context)
+                    imprint_normalization_sums_pooled(
+                        &terms, x + line.input, shape.width, choice(context) + line.output, dz + line.output, sums)
+                }
+            } else {
+                let start = range.lowerBound * shape.channels
+                imprint_normalization_sums(
+                    &terms, x + start, readsOutput ? context.output.values + start : nil, dz + start, sums,
+                    range.count)
+            }
+        }
+    }
+
+    /// The gradients of the parameters, and the coefficients of dx = a·g + b·x + k.
+    private func combine(_ context: LayerContext, _ sums: UnsafePointer<Double>?, rows: Int) {
+        let channels = context.input.shape.channels
+        let row = Coefficients(context)
+        let (dScale, dShift) = (context.parameterGradients[0], context.parameterGradients[1])
+        let throughStatistics = usesBatch(context)
+        context.worker.alone {
+            for channel in 0..<channels {
+                let inverse = row.inverse[channel]
+                let (sum, product) = sums.map { ($0[channel], $0[channels + channel]) } ?? (0, 0)
+                dScale?[channel] = Float(product) * inverse
+                dShift?[channel] = Float(sum)
+                // factor is scale · inverse, which is a.
+                let a = row.factor[channel]
+                let slope = throughStatistics ? Float(product / Double(rows)) * inverse * inverse : 0
+                row.b[channel] = -a * slope
+                row.k[channel] =
+                    throughStatistics ? a * (slope * row.mean[channel] - Float(sum / Double(rows))) : 0
+            }
+        }
+    }
+
+    private func terms(_ context: LayerContext) -> imprint_normalization {
+        let row = Coefficients(context)
+        return imprint_normalization(
+            mean: row.mean, factor: row.factor, offset: row.offset, a: row.factor, b: row.b, k: row.k,
+            floor: ceiling == nil ? -.infinity : 0, ceiling: ceiling ?? .infinity,
+            channels: context.input.shape.channels)
+    }
+
+    /// For each number of a pooled result the winner's place in its window.
+    private func choice(_ context: LayerContext) -> UnsafeMutablePointer<UInt8> {
+        (context.saved + Coefficients.byteCount(context.input.shape.channels)).assumingMemoryBound(to: UInt8.self)
+    }
+}
+
+/// Rows of numbers for the channels, which last from the forward to the backward pass.
+private struct Coefficients {
+    let mean, inverse, factor, offset, b, k: UnsafeMutablePointer<Float>
+
+    init(_ context: LayerContext) {
+        let channels = context.input.shape.channels
+        let base = context.saved.assumingMemoryBound(to: Float.self)
+        (mean, inverse, factor) = (base, base + channels, base + 2 * channels)
+        (offset, b, k) = (base + 3 * channels, base + 4 * channels, base + 5 * channels)
+    }
+
+    static func byteCount(_ channels: Int) -> Int { 6 * channels * MemoryLayout<Float>.stride }
+}
+
+/// One line of a pooled result and the two lines of x that it is made of: where they begin.
+private struct Line {
+    let input: Int
+    let output: Int
+    /// Whether it is the last one of its image.
+    let isLast: Bool
+
+    init(_ line: Int, _ context: LayerContext) {
+        let (from, to) = (context.input.shape, context.output.shape)
+        let (image, y) = line.quotientAndRemainder(dividingBy: to.height)
+        input = image * from.count + 2 * y * from.width * from.channels
+        output = line * to.width * to.channels
+        isLast = y == to.height - 1
+    }
+}
+
+/// Runs `body` over the lines of a pooled result in chunks that are worth a thread.
+private func forEachLine(_ context: LayerContext, _ batch: Int, _ body: (Line) -> Void) {
+    let lines = batch * context.output.shape.height
+    forEachRows(lines, 2 * context.input.shape.width * context.input.shape.channels, context.worker) { range in
+        for line in range { body(Line(line, context)) }
+    }
+}
+
+/// Runs `body` over the rows of a matrix, of so many numbers each, in chunks that are worth a thread.
+private func forEachRows(_ rows: Int, _ numbersPerRow: Int, _ worker: Worker, _ body: (Range<Int>) -> Void) {
+    let chunks = min(rows, max(1, rows * numbersPerRow / (1 << 16)))
+    worker.forEach(chunks) { chunk in body(chunkRange(chunk, of: chunks, total: rows)) }
+}

@@ -1,0 +1,209 @@
+internal import Synchronization
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// What the members of a team do side by side.
+protocol TeamTask: AnyObject {
+    /// Runs on every member's thread; all members must meet the same barriers in the same order.
+    func run(_ worker: Worker)
+}
+
+/// One member of a team, as a layer sees it.
+///
+/// All members walk through the same code. What lies outside `forEach` and `alone` is done by every one of them, so it
+/// may only read, or write what belongs to its member.
+struct Worker {
+    unowned(unsafe) let team: Team
+    /// 0 for the thread that called the team.
+    let index: Int
+
+    /// Runs `body(chunk)` for every chunk on one of the members; returns when all are done.
+    ///
+    /// What a chunk holds must not depend on the number of members, and results that are added must be added in the order of
+    /// the chunks, so that a plan gives the same bits for any number of threads.
+    func forEach(_ chunks: Int, _ body: (_ chunk: Int) -> Void) {
+        if team.count == 1 {
+            for chunk in 0..<chunks { body(chunk) }
+            return
+        }
+        // Who comes first takes the next chunk: another program may hold up one of the threads.
+        while case let chunk = team.claim(), chunk < chunks { body(chunk) }
+        team.barrier()
+    }
+
+    /// Runs `body` on one member, while the others wait.
+    func alone(_ body: () -> Void) {
+        if index == 0 { body() }
+        team.barrier()
+    }
+}
+
+/// The threads that walk through a plan side by side.
+///
+/// They take the same steps at the same time and meet at barriers, so nothing is handed from thread to thread between
+/// two layers, and nothing is allocated. Between runs the threads sleep.
+final class Team: @unchecked Sendable {
+    /// How many threads take part, the caller's included.
+    let count: Int
+    private let shared: Shared
+    private var threads: [pthread_t] = []
+
+    /// Starts `count` − 1 threads.
+    init(count: Int) {
+        self.count = count
+        shared = Shared(count: count)
+        for index in 1..<max(count, 1) { start(index) }
+    }
+
+    deinit {
+        shared.isClosing.store(true, ordering: .releasing)
+        shared.begin()
+        for thread in threads { pthread_join(thread, nil) }
+    }
+
+    /// Runs `task` on all members and returns when all are done; to be called by one thread at a time.
+    func run(_ task: any TeamTask) {
+        guard count > 1 else { return task.run(Worker(team: self, index: 0)) }
+        shared.task = (self, task)
+        shared.begin()
+        task.run(Worker(team: self, index: 0))
+        barrier()
+        shared.task = nil
+    }
+
+    /// The next number that no member has been given since the last barrier, from 0 on.
+    fileprivate func claim() -> Int { shared.claimed.add(1, ordering: .relaxed).oldValue }
+
+    fileprivate func barrier() { if count > 1 { shared.barrier() } }
+
+    private func start(_ index: Int) {
+        let member = Unmanaged.passRetained(Member(shared: shared, index: index))
+        #if canImport(Darwin)
+            var thread: pthread_t?
+            let status = pthread_create(
+                &thread, nil,
+                {
+                    Team.live($0); return nil
+                }, member.toOpaque())
+        #else
+            var thread = pthread_t()
+            let status = pthread_create(
+                &thread, nil,
+                {
+                    Team.live($0); return nil
+                }, member.toOpaque())
+        #endif
+        precondition(status == 0, "the system refuses a thread: error \(status)")
+        #if canImport(Darwin)
+            if let thread { threads.append(thread) }
+        #else
+            threads.append(thread)
+        #endif
+    }
+
+    private static func live(_ argument: UnsafeMutableRawPointer?) {
+        guard let argument else { return }
+        let member = Unmanaged<Member>.fromOpaque(argument).takeRetainedValue()
+        let shared = member.shared
+        var round = 0
+        while true {
+            round += 1
+            shared.wait(for: round)
+            if shared.isClosing.load(ordering: .acquiring) { return }
+            if let (team, task) = shared.task { task.run(Worker(team: team, index: member.index)) }
+            shared.barrier()
+        }
+    }
+
+    private final class Member {
+        let shared: Shared
+        let index: Int
+
+        init(shared: Shared, index: Int) {
+            self.shared = shared
+            self.index = index
+        }
+    }
+}
+
+/// What a team's threads see of each other.
+private final class Shared: @unchecked Sendable {
+    /// Written before a round begins and read in it.
+    var task: (Team, any TeamTask)?
+    let isClosing = Atomic(false)
+    let claimed = Atomic(0)
+    private let count: Int
+    /// How many rounds have begun.
+    private let round = Atomic(0)
+    private let arrived = Atomic(0)
+    private let sleepers = Atomic(0)
+    /// How often a waiting thread looks before it sleeps: for some 100 µs, but not at all where threads outnumber processors.
+    private let looks: Int
+    private let passed = Atomic(0)
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+
+    init(count: Int) {
+        self.count = count
+        looks = count <= sysconf(Int32(_SC_NPROCESSORS_ONLN)) ? 100_000 : 0
+        pthread_mutex_init(mutex, nil)
+        pthread_cond_init(condition, nil)
+    }
+
+    deinit {
+        pthread_mutex_destroy(mutex)
+        pthread_cond_destroy(condition)
+        mutex.deallocate()
+        condition.deallocate()
+    }
+
+    /// Begins another round.
+    func begin() {
+        round.add(1, ordering: .sequentiallyConsistent)
+        wakeSleepers()
+    }
+
+    /// Returns when so many rounds have begun.
+    func wait(for target: Int) {
+        wait { round.load(ordering: .sequentiallyConsistent) >= target }
+    }
+
+    /// Returns when all members have come here.
+    func barrier() {
+        let before = passed.load(ordering: .relaxed)
+        if arrived.add(1, ordering: .acquiringAndReleasing).newValue == count {
+            arrived.store(0, ordering: .relaxed)
+            claimed.store(0, ordering: .relaxed)
+            passed.store(before + 1, ordering: .sequentiallyConsistent)
+            wakeSleepers()
+        } else {
+            wait { passed.load(ordering: .sequentiallyConsistent) != before }
+        }
+    }
+
+    /// Returns when `isOver`, which another member's store makes true, followed by `wakeSleepers`.
+    ///
+    /// Looks for a while before it sleeps, since to be woken takes longer than most waits.
+    private func wait(_ isOver: () -> Bool) {
+        for _ in 0..<looks where isOver() { return }
+        pthread_mutex_lock(mutex)
+        sleepers.add(1, ordering: .sequentiallyConsistent)
+        while !isOver() { pthread_cond_wait(condition, mutex) }
+        sleepers.subtract(1, ordering: .sequentiallyConsistent)
+        pthread_mutex_unlock(mutex)
+    }
+
+    /// Wakes who sleeps: they see the store before this call, or this call sees that they sleep.
+    private func wakeSleepers() {
+        guard sleepers.load(ordering: .sequentiallyConsistent) > 0 else { return }
+        pthread_mutex_lock(mutex)
+        pthread_cond_broadcast(condition)
+        pthread_mutex_unlock(mutex)
+    }
+}

@@ -1,0 +1,107 @@
+public import ArgumentParser
+internal import Foundation
+public import ImprintBenchmarks
+internal import ImprintNetwork
+
+struct BenchCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "bench", abstract: "Measure how fast this machine trains, predicts and reads photos.")
+
+    @Argument(help: "What to measure. (default: everything)")
+    var suite: BenchmarkSuite?
+
+    @Option(
+        name: .customLong("case"),
+        help: ArgumentHelp(
+            "The name of a case, or how several begin; may be given more than once. (default: all cases)",
+            valueName: "name"))
+    var names: [String] = []
+
+    @Option(help: "How long to measure each case, in seconds.")
+    var seconds = 2.0
+
+    @Option(
+        help: ArgumentHelp(
+            "A folder of photos to read, one sub-folder per label. (default: pictures drawn for the purpose)",
+            valueName: "folder"))
+    var data: String?
+
+    @OptionGroup var common: CommonOptions
+
+    func validate() throws {
+        try require(seconds, "--seconds", in: 0.001...3600)
+        for name in names where name.isEmpty || suites.allSatisfy({ $0.cases(named: name).isEmpty }) {
+            let known = distinct(suites.flatMap(\.cases).map(\.name))
+            throw ValidationError("No case begins with \"\(name)\"; choose from \(known.joined(separator: ", ")).")
+        }
+        if let data {
+            try requirePaths([data])
+            guard suite == nil || suite == .data else {
+                throw ValidationError("--data is the folder that \"bench data\" reads; leave it out.")
+            }
+        }
+    }
+
+    func run() throws {
+        #if DEBUG
+            Terminal.note("This build is not optimised; its figures mean little.")
+        #endif
+        let options = BenchmarkOptions(
+            threads: common.threadCount, seconds: seconds, photos: data.map { URL(filePath: $0) })
+        if !common.json { Terminal.note("\(Engine.current)") }
+        var benchmark = Benchmark(options)
+        for suite in suites {
+            let wanted = Set(names.flatMap { suite.cases(named: $0) }.map(\.name))
+            let cases = suite.cases.filter { names.isEmpty || wanted.contains($0.name) }
+            if !common.json && !cases.isEmpty { try Terminal.show(BenchTable.heading(suite)) }
+            for benchmarkCase in cases {
+                let result = try benchmark.measure(benchmarkCase)
+                if common.json {
+                    try Terminal.emit(result)
+                } else {
+                    try Terminal.show(BenchTable.row(result))
+                }
+            }
+        }
+    }
+
+    private var suites: [BenchmarkSuite] { suite.map { [$0] } ?? BenchmarkSuite.allCases }
+
+    /// The same names without those that were there before.
+    private func distinct(_ names: [String]) -> [String] {
+        var seen: Set<String> = []
+        return names.filter { seen.insert($0).inserted }
+    }
+}
+
+extension BenchmarkSuite: ExpressibleByArgument {}
+
+/// What was measured as lines under a heading, for people.
+private enum BenchTable {
+    static func heading(_ suite: BenchmarkSuite) -> String {
+        line(
+            suite.rawValue, "threads", "median", "min", "max", "unit", "ms", "of sgemm", "allocations", "peak memory")
+    }
+
+    static func row(_ result: BenchmarkResult) -> String {
+        line(
+            result.case, "\(result.threads)", number(result.median), number(result.min), number(result.max),
+            result.unit, number(result.milliseconds),
+            result.percentOfSgemm.map { String(format: "%.1f %%", $0) } ?? "–",
+            result.allocations.map { number($0) } ?? "–",
+            result.peakMemory.map { String(format: "%.0f MB", Double($0) / 1e6) } ?? "–")
+    }
+
+    /// The first column and the unit begin at one place, the others end at one.
+    private static func line(_ columns: String...) -> String {
+        zip(columns, [39, 8, 10, 10, 10, -9, 10, 9, 12, 12]).enumerated().map { place, column in
+            let space = String(repeating: " ", count: max(0, abs(column.1) - column.0.count))
+            if place == 0 { return column.0 + space }
+            return column.1 < 0 ? " \(column.0)\(space)" : space + column.0
+        }.joined()
+    }
+
+    private static func number(_ value: Double) -> String {
+        String(format: value >= 1000 ? "%.0f" : value >= 10 ? "%.1f" : "%.3f", value)
+    }
+}

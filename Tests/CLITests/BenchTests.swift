@@ -1,0 +1,59 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite struct BenchTests {
+    @Test("A measured case is one JSON object")
+    func line() throws {
+        let run = try imprint("bench", "train", "--case", "lenet-28", "--seconds", "0.1", "--json", "--threads", "1")
+        #expect(run.status == 0, "\(run.errors)")
+        let line = try #require(run.lines.first)
+        #expect(run.lines.count == 1 && run.output.split(separator: "\n").count == 1)
+        #expect(line["bench"] as? String == "train")
+        #expect(line["case"] as? String == "lenet-28")
+        #expect(line["threads"] as? Int == 1)
+        #expect(line["unit"] as? String == "images/s")
+        #expect(line["batch"] as? Int == 32)
+        let (least, median, most) = (line["min"] as? Double, line["median"] as? Double, line["max"] as? Double)
+        #expect(try 0 < #require(least) && #require(least) <= #require(median) && #require(median) <= #require(most))
+    }
+
+    @Test("Without --json there is a table, one line a case")
+    func table() throws {
+        let run = try imprint("bench", "layers", "--case", "softmax", "--case", "dense", "--seconds", "0.01")
+        #expect(run.status == 0, "\(run.errors)")
+        let lines = run.output.split(separator: "\n")
+        #expect(lines.count == 6)
+        #expect(lines.first?.hasPrefix("layers ") == true)
+        #expect(lines.last?.hasPrefix("softmax-cross-entropy-1000 ") == true)
+        let dense = lines.filter { $0.hasPrefix("dense-2048-1000/") }
+        #expect(dense.count == 4 && dense.allSatisfy { $0.contains("GFLOP/s") && $0.contains(" %") })
+    }
+
+    @Test("Photos of a folder are read")
+    func photos() throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 4)
+            let run = try imprint(
+                "bench", "data", "--data", "photos", "--seconds", "0.01", "--json", folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            #expect(run.lines.first?["case"] as? String == "photos-224")
+            #expect(run.lines.first?["batch"] as? Int == 4)
+        }
+    }
+
+    @Test(
+        "Wrong use exits with 64 and says what is right",
+        arguments: [
+            (["train", "--case", "vgg"], "No case begins with \"vgg\"; choose from lenet-28, logonet-96, logonet-224"),
+            (["predict", "--case", "lenet-28"], "choose from mobilenet-v1-224, mobilenet-v1-224/batch-32"),
+            (["train", "--case", ""], "No case begins with \"\""), (["train", "--seconds", "0"], "--seconds is 0.0"),
+            (["train", "--data", "photos"], "leave it out"), (["sleep"], "sleep"),
+        ])
+    func wrongUse(arguments: [String], message: String) throws {
+        let run = try run(tool, ["bench"] + arguments)
+        #expect(run.status == 64)
+        #expect(run.errors.contains(message), "\(run.errors)")
+        #expect(run.output.isEmpty)
+    }
+}

@@ -1,0 +1,105 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import ImprintBenchmarks
+
+private let python = ProcessInfo.processInfo.environment["IMPRINT_PYTHON"]
+
+// One after another, since the peak of memory is that of the whole process.
+@Suite(.serialized) struct BenchmarkTests {
+    @Test("Each suite has its cases, once each")
+    func cases() {
+        let passes = ["forward", "dataGradient", "weightGradient", "backward"]
+        let layers = [
+            "conv3x3-64-64-56", "conv3x3-128-128-28", "conv3x3-256-256-14", "conv3x3-512-512-7", "conv1x1-64-256-56",
+            "conv1x1-256-64-56", "conv1x1-512-128-28", "conv5x5-32-64-48", "depthwise3x3-256-28", "depthwise3x3-64-112",
+            "dense-2048-1000",
+        ].flatMap { layer in passes.map { "\(layer)/\($0)" } }
+        let expected: [BenchmarkSuite: Set<String>] = [
+            .layers: Set(layers).union([
+                "sgemm-1024", "conv3x3-stride2-3-32-224/forward", "conv3x3-stride2-3-32-224/weightGradient",
+                "maxpool2x2-64-112/forward", "maxpool2x2-64-112/backward", "batchnorm-relu-64-112/forward",
+                "batchnorm-relu-64-112/backward", "softmax-cross-entropy-1000",
+            ]),
+            .train: [
+                "lenet-28", "logonet-96", "logonet-224", "mobilenet-v1-224", "resnet-50-224",
+                "mobilenet-v1-features-224",
+            ],
+            .predict: [
+                "mobilenet-v1-224", "mobilenet-v1-224/batch-32", "resnet-50-224", "conv3x3-net-299", "logonet-96",
+            ],
+            .data: ["photos-224"],
+        ]
+        for suite in BenchmarkSuite.allCases {
+            #expect(Set(suite.cases.map(\.name)) == expected[suite])
+            #expect(suite.cases.count == expected[suite]?.count)
+        }
+    }
+
+    @Test("A name stands for its own case alone, or else for those that begin so")
+    func selection() {
+        func names(_ name: String) -> [String] { BenchmarkSuite.predict.cases(named: name).map(\.name) }
+        #expect(names("mobilenet-v1-224") == ["mobilenet-v1-224"])
+        #expect(names("mobilenet") == ["mobilenet-v1-224", "mobilenet-v1-224/batch-32"])
+        #expect(names("lenet").isEmpty)
+    }
+
+    @Test("The scripts of Benchmarks/peers know the same cases", .enabled(if: python != nil, "no Python is named"))
+    func casesOfPeers() throws {
+        let process = Process()
+        process.executableURL = URL(filePath: try #require(python))
+        process.arguments = ["-B", "-c", "import cases, json; print(json.dumps(cases.SUITES))"]
+        process.currentDirectoryURL = packageFolder.appending(path: "Benchmarks/peers")
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        let text = output.fileHandleForReading.readDataToEndOfFile()
+        let suites = try JSONDecoder().decode([String: [String]].self, from: text)
+        process.waitUntilExit()
+        #expect(Set(suites.keys) == Set(BenchmarkSuite.allCases.map(\.rawValue)))
+        for suite in BenchmarkSuite.allCases {
+            #expect(suites[suite.rawValue].map { Set($0) } == Set(suite.cases.map(\.name)))
+        }
+    }
+
+    @Test("The runs' median, least and greatest")
+    func figures() {
+        let odd = Figures(ascending: [1, 2, 4])
+        #expect((odd.median, odd.min, odd.max) == (2, 1, 4))
+        let even = Figures(ascending: [1, 2, 4, 5])
+        #expect((even.median, even.min, even.max) == (3, 1, 5))
+    }
+
+    @Test("Preparations happen before every run, those that do not count included")
+    func preparations() {
+        var (prepared, done) = (0, 0)
+        _ = Measurement(seconds: 0, prepare: { prepared += 1 }, { done += 1 })
+        #expect(prepared == 5 && done == 5)
+    }
+
+    @Test(
+        "Every pass of the smaller layers can be measured by itself, a convolution's as a share of sgemm",
+        arguments: ["conv3x3-512-512-7", "dense-2048-1000", "softmax-cross-entropy-1000"])
+    func passes(layer: String) throws {
+        var benchmark = Benchmark(BenchmarkOptions(threads: 2, seconds: 0.001))
+        for known in BenchmarkSuite.layers.cases where known.name.hasPrefix(layer) {
+            let result = try benchmark.measure(known)
+            #expect(result.case == known.name && result.threads == 2 && result.batch == 16)
+            #expect(0 < result.min && result.min <= result.median && result.median <= result.max)
+            #expect((result.percentOfSgemm != nil) == (result.unit == "GFLOP/s"))
+        }
+    }
+
+    @Test(
+        "The peak of memory is that of the case",
+        .enabled(if: FileManager.default.isWritableFile(atPath: "/proc/self/clear_refs")))
+    func peakMemory() throws {
+        var benchmark = Benchmark(BenchmarkOptions(threads: 1, seconds: 0.001))
+        let large = try #require(BenchmarkSuite.train.cases.first { $0.name == "logonet-96" })
+        let small = try #require(BenchmarkSuite.layers.cases.first { $0.name == "softmax-cross-entropy-1000" })
+        let first = try #require(try benchmark.measure(large).peakMemory)
+        let second = try #require(try benchmark.measure(small).peakMemory)
+        #expect(second < first)
+    }
+}

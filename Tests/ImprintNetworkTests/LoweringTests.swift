@@ -1,0 +1,265 @@
+import Testing
+
+@testable import ImprintNetwork
+
+/// Which nodes a plan computes together.
+@Suite struct LoweringTests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let nodes: [Network.Node]
+        var frozen: Set<String> = []
+        var inputGradient = false
+        /// The names of the operations of a plan for training.
+        var training: [String] = []
+        /// The names of the operations of a plan for prediction, in which nothing is frozen.
+        var prediction: [String] = []
+
+        init(
+            _ description: String, _ nodes: [Network.Node], frozen: Set<String> = [], inputGradient: Bool = false,
+            training: [String], prediction: [String]
+        ) {
+            testDescription = description
+            self.nodes = nodes
+            self.frozen = frozen
+            self.inputGradient = inputGradient
+            self.training = training
+            self.prediction = prediction
+        }
+    }
+
+    private static func node(_ name: String, _ layer: any Layer, _ inputs: String...) -> Network.Node {
+        Network.Node(name: name, layer: layer, inputs: inputs)
+    }
+
+    private static func convolution(_ name: String = "c", _ input: String = Network.inputName) -> Network.Node {
+        node(name, Convolution(outputChannels: 3, kernelSize: 1), input)
+    }
+
+    private static let pool = MaxPool(kernelSize: 2)
+
+    /// The branch ends in "n"; the shortcut is "m", a norm too.
+    private static func branches(_ rest: Network.Node...) -> [Network.Node] {
+        [
+            convolution("a"), node("m", BatchNormalization(), "a"), convolution("b"),
+            node("n", BatchNormalization(), "b"),
+        ] + rest
+    }
+
+    /// A convolution, a norm, a ReLU and another convolution.
+    private static let chain = [
+        convolution(), node("n", BatchNormalization(), "c"), node("r", ReLU(), "n"), convolution("d", "r"),
+    ]
+
+    /// Two branches that meet in a sum, with a ReLU and a convolution behind it.
+    private static let shortcut = branches(
+        node("sum", Add(), "n", "m"), node("r", ReLU(), "sum"), convolution("d", "r"))
+
+    static let together = [
+        Case(
+            "norm, ReLU and pool",
+            [
+                convolution(), node("n", BatchNormalization(), "c"), node("r", ReLU(), "n"), node("p", pool, "r"),
+                convolution("d", "p"),
+            ], training: ["c", "n+r+p", "d"], prediction: ["c+n+r", "p", "d"]),
+        Case(
+            "norm and pool", [convolution(), node("n", BatchNormalization(), "c"), node("p", pool, "n")],
+            training: ["c", "n+p"], prediction: ["c+n", "p"]),
+        Case(
+            "two in a row, and the second is not the activation's",
+            [
+                convolution(), node("n", BatchNormalization(), "c"), node("r", ReLU6(), "n"),
+                node("m", BatchNormalization(), "r"), node("s", ReLU(), "m"), node("t", ReLU(), "s"),
+            ], training: ["c", "n+r", "m+s", "t"], prediction: ["c+n+r", "m+s", "t"]),
+        Case(
+            "the later of two branches takes the sum", shortcut, training: ["a", "m", "b", "n+sum+r", "d"],
+            prediction: ["a+m", "b+n+sum+r", "d"]),
+        Case(
+            "whatever the order of the sum's inputs", branches(node("sum", Add(), "m", "n")),
+            training: ["a", "m", "b", "n+sum"], prediction: ["a+m", "b+n+sum"]),
+        Case(
+            "and whatever that of the norms",
+            [
+                convolution("a"), convolution("b"), node("n", BatchNormalization(), "b"),
+                node("m", BatchNormalization(), "a"), node("sum", Add(), "n", "m"),
+            ], training: ["a", "b", "n", "m+sum"], prediction: ["a+m", "b+n+sum"]),
+        Case(
+            "a sum with the input and no pool behind it",
+            [
+                node("n", BatchNormalization(), "input"), node("sum", Add(), "input", "n"), node("r", ReLU(), "sum"),
+                node("p", pool, "r"),
+            ], training: ["n+sum+r", "p"], prediction: ["n+sum+r", "p"]),
+        Case(
+            "convolutions without norms",
+            [
+                convolution(), node("r", ReLU(), "c"), convolution("d", "r"), node("sum", Add(), "r", "d"),
+                node("s", ReLU6(), "sum"),
+            ], training: ["c", "r", "d", "sum", "s"], prediction: ["c+r", "d+sum+s"]),
+        Case(
+            "a sum before the norm",
+            [
+                convolution(), node("sum", Add(), "c", "input"), node("n", BatchNormalization(), "sum"),
+                node("r", ReLU(), "n"), convolution("d", "r"),
+            ], training: ["c", "sum", "n+r", "d"], prediction: ["c+sum", "n+r", "d"]),
+        Case(
+            "a convolution that two read",
+            [
+                convolution(), node("n", BatchNormalization(), "c"), node("sum", Add(), "n", "c"),
+                node("r", ReLU(), "sum"),
+            ], training: ["c", "n+sum+r"], prediction: ["c", "n+sum+r"]),
+        Case(
+            "frozen from the start", chain, frozen: ["c", "n", "r"], training: ["c+n+r", "d"],
+            prediction: ["c+n+r", "d"]),
+        Case(
+            "where nothing is to be frozen, it need not be", chain, frozen: ["c", "n"], training: ["c+n+r", "d"],
+            prediction: ["c+n+r", "d"]),
+        Case(
+            "a frozen convolution before a norm that is not", chain, frozen: ["c"], training: ["c", "n+r", "d"],
+            prediction: ["c+n+r", "d"]),
+        Case(
+            "a frozen norm behind a convolution that is not", chain, frozen: ["n"], training: ["c", "n+r", "d"],
+            prediction: ["c+n+r", "d"]),
+        Case(
+            "frozen, but gradients pass", chain, frozen: ["c", "n", "r"], inputGradient: true,
+            training: ["c", "n+r", "d"], prediction: ["c+n+r", "d"]),
+        Case(
+            "frozen branches", shortcut, frozen: ["a", "m", "b", "n"], training: ["a+m", "b+n+sum+r", "d"],
+            prediction: ["a+m", "b+n+sum+r", "d"]),
+        Case(
+            "the later branch is frozen", shortcut, frozen: ["b", "n"], training: ["a", "b+n", "m+sum+r", "d"],
+            prediction: ["a+m", "b+n+sum+r", "d"]),
+        Case(
+            "the earlier branch is frozen", shortcut, frozen: ["a", "m"], training: ["a+m", "b", "n+sum+r", "d"],
+            prediction: ["a+m", "b+n+sum+r", "d"]),
+        Case(
+            "only the later norm is frozen", shortcut, frozen: ["n"], training: ["a", "m", "b", "n+sum+r", "d"],
+            prediction: ["a+m", "b+n+sum+r", "d"]),
+    ]
+
+    static let apart =
+        [
+            Case(
+                "the norm is the result", [convolution(), node("n", BatchNormalization(), "c")],
+                training: ["c", "n"], prediction: ["c+n"]),
+            Case(
+                "two readers",
+                [
+                    convolution(), node("n", BatchNormalization(), "c"), node("r", ReLU(), "n"),
+                    node("s", Add(), "r", "n"),
+                ], training: ["c", "n", "r", "s"], prediction: ["c+n", "r", "s"]),
+            Case(
+                "one reader that reads twice",
+                [convolution(), node("n", BatchNormalization(), "c"), node("s", Add(), "n", "n")],
+                training: ["c", "n", "s"], prediction: ["c+n", "s"]),
+            Case(
+                "a sum of three", branches(node("sum", Add(), "n", "m", "a")),
+                training: ["a", "m", "b", "n", "sum"], prediction: ["a", "m", "b+n", "sum"]),
+            Case(
+                "a pool that is read with what it pools",
+                [
+                    convolution(), node("n", BatchNormalization(), "c"), node("r", ReLU(), "n"), node("p", pool, "r"),
+                    node("f", GlobalAveragePool(), "r"), node("g", GlobalAveragePool(), "p"),
+                    node("s", Add(), "f", "g"),
+                ], training: ["c", "n+r", "p", "f", "g", "s"], prediction: ["c+n+r", "p", "f", "g", "s"]),
+            Case(
+                "another activation",
+                [convolution(), node("n", BatchNormalization(), "c"), node("r", LeakyReLU(), "n")],
+                training: ["c", "n", "r"], prediction: ["c+n", "r"]),
+            Case(
+                "a norm before the convolution",
+                [node("n", BatchNormalization(), "input"), convolution("c", "n")],
+                training: ["n", "c"], prediction: ["n", "c"]),
+        ]
+        + [
+            MaxPool(kernelSize: 3, stride: 2), MaxPool(kernelSize: 2, stride: 1),
+            MaxPool(kernelSize: 2, padding: .all(1)),
+            MaxPool(kernelSize: 2, padding: .same), MaxPool(kernelSize: Size(height: 1, width: 2)),
+        ].map { pool in
+            Case(
+                "\(pool)",
+                [convolution(), node("n", BatchNormalization(), "c"), node("r", ReLU(), "n"), node("p", pool, "r")],
+                training: ["c", "n+r", "p"], prediction: ["c+n+r", "p"])
+        }
+
+    private func plan(_ example: Case, _ mode: Plan.Mode) throws -> Plan {
+        let network = try Network(
+            name: example.testDescription, input: Shape(height: 5, width: 6, channels: 3), nodes: example.nodes)
+        return try Plan(
+            network, parameters: Parameters(network, seed: 1),
+            options: mode == .prediction
+                ? Plan.Options(batchSize: 2)
+                : Plan.Options(
+                    batchSize: 2, mode: .training, frozen: example.frozen, inputGradient: example.inputGradient))
+    }
+
+    @Test("In training, norms and frozen convolutions take in what follows them", arguments: together + apart)
+    func training(_ example: Case) throws {
+        #expect(try plan(example, .training).summary.map(\.name) == example.training)
+    }
+
+    @Test(
+        "In prediction, convolutions take in what follows them, and so do the other norms", arguments: together + apart)
+    func prediction(_ example: Case) throws {
+        #expect(try plan(example, .prediction).summary.map(\.name) == example.prediction)
+    }
+
+    @Test("Each operation reads the results of those before it, the shortcut last", arguments: together + apart)
+    func sources(_ example: Case) throws {
+        for mode in [Plan.Mode.training, .prediction] {
+            let plan = try plan(example, mode)
+            for (place, step) in plan.steps.enumerated() {
+                let nodes = step.operation.places
+                let outside = nodes.flatMap { plan.network.sources[$0] }.filter { !nodes.contains($0) }
+                let read = step.operation.sources.map { $0 < 0 ? -1 : plan.steps[$0].operation.places.last }
+                #expect(read == outside)
+                #expect(step.operation.sources.allSatisfy { $0 < place })
+            }
+            #expect(plan.steps.flatMap(\.operation.places).sorted() == Array(plan.network.nodes.indices))
+        }
+    }
+
+    @Test("A convolution that stays as it is keeps prepared weights, another one does not")
+    func preparedConvolutions() throws {
+        func prepared(_ frozen: Set<String>, _ mode: Plan.Mode = .training) throws -> [String] {
+            let example = Case("", Self.chain, frozen: frozen, training: [], prediction: [])
+            return try plan(example, mode).steps.filter { $0.layer is PreparedConvolution }.map(\.name)
+        }
+        #expect(try prepared([]) == [])
+        #expect(try prepared(["c"]) == ["c"])
+        #expect(try prepared(["d"]) == [])
+        #expect(try prepared(["c", "n"]) == ["c+n+r"])
+        #expect(try prepared([], .prediction) == ["c+n+r", "d"])
+    }
+
+    @Test("The summary says what the first layer is, and the shape of the last one's result")
+    func summary() throws {
+        let training = try plan(Self.together[0], .training).summary[1]
+        #expect(training.kind == "batchNormalization")
+        #expect(training.output == Shape(height: 2, width: 3, channels: 3))
+        #expect(training.parameterCount == 6)
+        let prediction = try plan(Self.together[0], .prediction).summary[0]
+        #expect(prediction.kind == "convolution")
+        #expect(prediction.output == Shape(height: 5, width: 6, channels: 3))
+        #expect(prediction.parameterCount == 3 * 3 + 3 + 6)
+    }
+
+    @Test("A norm's gradient takes the place of its input's values, where nobody reads them again")
+    func gradientInPlace() throws {
+        func isInPlace(_ nodes: [Network.Node], at step: Int) throws -> Bool {
+            let input = try plan(Case("", nodes, training: [], prediction: []), .training).steps[step].context.input
+            return input.gradient == input.values
+        }
+        func norm(_ input: String) -> Network.Node { Self.node("n", BatchNormalization(), input) }
+        #expect(try isInPlace([Self.convolution(), norm("c")], at: 1))
+        #expect(try isInPlace([Self.convolution(), norm("c"), Self.node("r", ReLU(), "n")], at: 1))
+        // The sigmoid reads its result again; the other has two readers; the last one is the network's input.
+        #expect(try !isInPlace([Self.convolution(), Self.node("s", Sigmoid(), "c"), norm("s")], at: 2))
+        #expect(try !isInPlace([Self.convolution(), norm("c"), Self.node("s", Add(), "n", "c")], at: 1))
+        let network = try Network(
+            name: "norm", input: Shape(channels: 3), nodes: [norm(Network.inputName)])
+        let first = try Plan(
+            network, parameters: Parameters(network, seed: 1),
+            options: Plan.Options(batchSize: 2, mode: .training, inputGradient: true))
+        let input = first.steps[0].context.input
+        #expect(input.gradient != nil && input.gradient != input.values)
+    }
+}

@@ -1,0 +1,93 @@
+import ImprintCore
+import Testing
+
+@testable import ImprintNetwork
+
+/// Moments of blocks of rows, and what they merge to.
+@Suite struct MomentsTests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        let channels: Int
+        /// The number of rows of each block.
+        let blocks: [Int]
+        var mean: Float = 0
+        var testDescription: String { "\(blocks.count) blocks x \(channels) channels, mean \(mean)" }
+    }
+
+    static let cases = [
+        Case(channels: 1, blocks: [1]), Case(channels: 3, blocks: [5]), Case(channels: 15, blocks: [7, 7, 2]),
+        Case(channels: 16, blocks: [64, 1, 9]), Case(channels: 17, blocks: Array(repeating: 10, count: 50)),
+        Case(channels: 33, blocks: [4, 3, 2, 1]), Case(channels: 72, blocks: [31, 33]),
+        Case(channels: 5, blocks: Array(repeating: 256, count: 30) + [3], mean: 1000),
+        Case(channels: 40, blocks: [2000, 2000, 10], mean: -1000),
+    ]
+
+    /// Uniform numbers about `mean` with a deviation of 1, of another scale in each channel where the mean is 0.
+    private func values(_ example: Case) -> [Float] {
+        randomValues(example.blocks.reduce(0, +) * example.channels, "moments").enumerated().map { place, value in
+            let scale = example.mean == 0 ? Float(place % example.channels + 1) : 1
+            return example.mean + scale * value * Float(3).squareRoot()
+        }
+    }
+
+    private struct Result: Equatable {
+        var mean: [Float]
+        var variance: [Float]
+    }
+
+    /// Records the blocks in this order, in memory for two more than there are, and merges in parts of `part` channels.
+    private func merge(_ example: Case, order: [Int], part: Int) throws -> Result {
+        let (channels, count) = (example.channels, example.blocks.count)
+        let memory = try AlignedMemory(byteCount: Moments.byteCount(channels: channels, blocks: count + 2))
+        memory.floats().update(repeating: .nan, count: memory.byteCount / MemoryLayout<Float>.stride)
+        let moments = Moments(memory.base, channels: channels, blocks: count + 2)
+        moments.begin(blocks: count)
+        let values = values(example)
+        let starts = example.blocks.indices.map { example.blocks[..<$0].reduce(0, +) * channels }
+        values.withUnsafeBufferPointer { values in
+            for block in order {
+                let part = UnsafeBufferPointer(
+                    rebasing: values[starts[block]..<(starts[block] + example.blocks[block] * channels)])
+                if let base = part.baseAddress { moments.record(base, rows: example.blocks[block], block: block) }
+            }
+        }
+        var result = Result(
+            mean: Array(repeating: .nan, count: channels), variance: Array(repeating: .nan, count: channels))
+        for start in stride(from: 0, to: channels, by: part) {
+            moments.merge(start..<min(start + part, channels), mean: &result.mean, variance: &result.variance)
+        }
+        return result
+    }
+
+    @Test("Mean and variance are those of all rows, also where the mean is a thousand deviations", arguments: cases)
+    func formula(_ example: Case) throws {
+        let result = try merge(example, order: Array(example.blocks.indices), part: 64)
+        let values = values(example)
+        for channel in 0..<example.channels {
+            let column = stride(from: channel, to: values.count, by: example.channels).map { Double(values[$0]) }
+            let mean = column.reduce(0, +) / Double(column.count)
+            let variance = column.reduce(0) { $0 + ($1 - mean) * ($1 - mean) } / Double(column.count)
+            let tolerance = max(variance.squareRoot() * 1e-5, abs(mean) * 0x1p-23)
+            #expect(abs(Double(result.mean[channel]) - mean) <= tolerance, "mean of channel \(channel)")
+            #expect(abs(Double(result.variance[channel]) - variance) <= variance * 1e-5, "variance of \(channel)")
+        }
+    }
+
+    @Test("Neither the order of recording nor the sharing of channels changes a bit", arguments: cases)
+    func order(_ example: Case) throws {
+        let blocks = Array(example.blocks.indices)
+        let result = try merge(example, order: blocks, part: example.channels)
+        #expect(try merge(example, order: blocks.reversed(), part: 64) == result)
+        #expect(try merge(example, order: blocks, part: 16) == result)
+    }
+
+    @Test("A block of rows that are all the same has no variance")
+    func constant() throws {
+        let memory = try AlignedMemory(byteCount: Moments.byteCount(channels: 2, blocks: 1))
+        let moments = Moments(memory.base, channels: 2, blocks: 1)
+        moments.begin(blocks: 1)
+        moments.record(Array(repeating: [0.1, -1e6], count: 300).flatMap { $0 }, rows: 300, block: 0)
+        var (mean, variance) = ([Float](repeating: .nan, count: 2), [Float](repeating: .nan, count: 2))
+        moments.merge(0..<2, mean: &mean, variance: &variance)
+        #expect(mean == [0.1, -1e6] && variance == [0, 0])
+    }
+}
