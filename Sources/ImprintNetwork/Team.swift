@@ -83,39 +83,33 @@ final class Team: @unchecked Sendable {
     fileprivate func barrier() { if count > 1 { shared.barrier() } }
 
     private func start(_ index: Int) {
-        let member = Unmanaged.passRetained(Member(shared: shared, index: index))
+        let member = Unmanaged.passRetained(Member(shared: shared, index: index)).toOpaque()
+        // Signals are for the program's own threads: one that ignores them would lose them.
+        var all = sigset_t()
+        var before = sigset_t()
+        sigfillset(&all)
+        pthread_sigmask(SIG_SETMASK, &all, &before)
         #if canImport(Darwin)
             var thread: pthread_t?
-            let status = pthread_create(
-                &thread, nil,
-                {
-                    Team.live($0); return nil
-                }, member.toOpaque())
+            let status = pthread_create(&thread, nil, { Team.live($0) }, member)
         #else
             var thread = pthread_t()
-            let status = pthread_create(
-                &thread, nil,
-                {
-                    Team.live($0); return nil
-                }, member.toOpaque())
+            let status = pthread_create(&thread, nil, { Team.live($0) }, member)
         #endif
+        pthread_sigmask(SIG_SETMASK, &before, nil)
         precondition(status == 0, "the system refuses a thread: error \(status)")
-        #if canImport(Darwin)
-            if let thread { threads.append(thread) }
-        #else
-            threads.append(thread)
-        #endif
+        threads += [thread].compactMap { $0 }
     }
 
-    private static func live(_ argument: UnsafeMutableRawPointer?) {
-        guard let argument else { return }
+    private static func live(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+        guard let argument else { return nil }
         let member = Unmanaged<Member>.fromOpaque(argument).takeRetainedValue()
         let shared = member.shared
         var round = 0
         while true {
             round += 1
             shared.wait(for: round)
-            if shared.isClosing.load(ordering: .acquiring) { return }
+            if shared.isClosing.load(ordering: .acquiring) { return nil }
             if let (team, task) = shared.task { task.run(Worker(team: team, index: member.index)) }
             shared.barrier()
         }
