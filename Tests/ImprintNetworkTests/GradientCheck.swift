@@ -1,3 +1,4 @@
+import Foundation
 import ImprintCore
 import Testing
 
@@ -174,6 +175,18 @@ func randomValues(_ count: Int, _ name: String) -> [Float] {
     return (0..<count).map { _ in stream.uniform(in: -1...1) }
 }
 
+/// Such numbers over and over, for many, with a period that no axis has.
+func repeatedValues(_ count: Int, _ name: String) -> [Float] {
+    let values = randomValues(10_007, name)
+    var result: [Float] = []
+    result.reserveCapacity(count)
+    while result.count < count { result += values.prefix(count - result.count) }
+    return result
+}
+
+/// The bits of numbers: comparing them is quick, and tells NaN from NaN and 0 from −0.
+func bits(_ values: some Sequence<Float>) -> Data { Array(values).withUnsafeBufferPointer { Data(buffer: $0) } }
+
 /// Initial parameters with nothing at a special value: no bias is 0, no scale or variance 1.
 func randomParameters(_ network: Network, seed: UInt64) throws -> Parameters {
     let parameters = try Parameters(network, seed: seed)
@@ -200,8 +213,8 @@ extension Plan {
     /// Fills the arena with NaN, but for the bytes in `kept`.
     func poison(keeping kept: [UnsafeRawBufferPointer]) {
         let copies = kept.map { Array($0) }
-        UnsafeMutableBufferPointer(start: arena.floats(), count: arena.byteCount / MemoryLayout<Float>.stride)
-            .update(repeating: .nan)
+        // Bits that are all set are NaN.
+        memset(arena.base, 0xff, arena.byteCount)
         for (bytes, copy) in zip(kept, copies) {
             UnsafeMutableRawBufferPointer(mutating: bytes).copyBytes(from: copy)
         }

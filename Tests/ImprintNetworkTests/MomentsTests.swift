@@ -90,4 +90,72 @@ import Testing
         moments.merge(0..<2, mean: &mean, variance: &variance)
         #expect(mean == [0.1, -1e6] && variance == [0, 0])
     }
+
+    struct Maker: Sendable, CustomTestStringConvertible {
+        let layer: Convolution
+        let input: Shape
+        let algorithm: Algorithm
+        /// How many images there are, in the first pass and in the second.
+        let images: (Int, Int)
+        var testDescription: String { "\(images.0) and \(images.1) x \(input): \(layer)" }
+
+        init(_ layer: Convolution, over input: Shape, as algorithm: Algorithm, images: (Int, Int)) {
+            self.layer = layer
+            self.input = input
+            self.algorithm = algorithm
+            self.images = images
+        }
+    }
+
+    static let makers = [
+        Maker(
+            Convolution(outputChannels: 17, kernelSize: 3, padding: .same, groups: 17),
+            over: Shape(height: 5, width: 4, channels: 17), as: .direct, images: (6, 2)),
+        Maker(
+            Convolution(outputChannels: 19, kernelSize: 3, stride: 2), over: Shape(height: 11, width: 12, channels: 40),
+            as: .im2col, images: (20, 9)),
+        Maker(
+            Convolution(outputChannels: 32, kernelSize: 1), over: Shape(height: 9, width: 11, channels: 64),
+            as: .matrixProduct, images: (25, 3)),
+        Maker(
+            Convolution(outputChannels: 24, kernelSize: 3, padding: .same),
+            over: Shape(height: 13, width: 14, channels: 16), as: .winograd, images: (9, 4)),
+        // Two groups of blocks, then one.
+        Maker(
+            Convolution(outputChannels: 1824, kernelSize: 3, padding: .same, hasBias: false),
+            over: Shape(height: 5, width: 5, channels: 16), as: .winograd, images: (29, 15)),
+    ]
+
+    @Test("Convolutions record all that they make, and no more than that", arguments: makers, [1, 3])
+    func recordedByConvolutions(_ maker: Maker, workers: Int) throws {
+        var net = NetworkBuilder(name: maker.testDescription, input: maker.input)
+        net.add(maker.layer, named: "convolution", to: [Network.inputName])
+        // The running statistics become those of the batch.
+        net.add(BatchNormalization(momentum: 1), named: "norm")
+        net.add(GlobalAveragePool())
+        let network = try net.network()
+        let parameters = try Parameters(ParameterLayout(network))
+        let weight = try #require(parameters.layout["convolution.weight"])
+        parameters[weight.name] = repeatedValues(weight.parameter.count, "weight")
+        let plan = try Plan(
+            network, parameters: parameters,
+            options: Plan.Options(batchSize: maker.images.0, mode: .training, workers: Workers(workers)))
+        let context = plan.steps[0].context
+        #expect(context.outputMoments != nil && context.algorithm == maker.algorithm)
+        let channels = context.output.shape.channels
+        for images in [maker.images.0, maker.images.1] {
+            _ = plan.input.update(from: repeatedValues(images * network.input.count, "images \(images)"))
+            plan.forward(count: images)
+            let rows = images * context.output.shape.pixels
+            let mean = try #require(parameters["norm.runningMean"])
+            let variance = try #require(parameters["norm.runningVariance"])
+            for channel in stride(from: 0, to: channels, by: max(1, channels / 19)) {
+                let column = (0..<rows).map { Double(context.output.values[$0 * channels + channel]) }
+                let expected = column.reduce(0, +) / Double(rows)
+                let unbiased = column.reduce(0) { $0 + ($1 - expected) * ($1 - expected) } / Double(rows - 1)
+                #expect(abs(Double(mean[channel]) - expected) <= 1e-5 * unbiased.squareRoot(), "\(images), \(channel)")
+                #expect(abs(Double(variance[channel]) - unbiased) <= 1e-5 * unbiased, "\(images), \(channel)")
+            }
+        }
+    }
 }

@@ -106,6 +106,69 @@ import Testing
             as: .direct),
     ]
 
+    /// Sizes that tiles of 4x4 fill and do not fill, over all paddings, with channels that fill vectors and do not.
+    static let winograd: [Case] = {
+        let sizes = [(4, 4), (5, 7), (9, 6), (13, 13), (14, 14)]
+        let paddings: [Padding] = [
+            .valid, .same, .all(2), .explicit(top: 1, left: 0, bottom: 2, right: 1),
+            .explicit(top: 0, left: 2, bottom: 5, right: 0),
+        ]
+        let channels = [(16, 16), (17, 19), (24, 16), (16, 48), (40, 17)]
+        var cases: [Case] = []
+        for (height, width) in sizes {
+            for padding in paddings {
+                let (inputs, outputs) = channels[cases.count % channels.count]
+                let window = NaiveWindow(
+                    input: shape(height, width, inputs), kernel: 3, stride: 1, padding: padding)
+                // Smaller results are not worth the tiles.
+                guard min(window.output.height, window.output.width) >= 4 else { continue }
+                cases.append(
+                    Case(
+                        Convolution(
+                            outputChannels: outputs, kernelSize: 3, padding: padding, hasBias: cases.count % 2 == 0),
+                        over: shape(height, width, inputs), batch: cases.count % 3 == 0 ? 3 : 1, as: .winograd))
+            }
+        }
+        return cases + [
+            // An image smaller than a tile, whose gradient is too.
+            Case(
+                Convolution(outputChannels: 16, kernelSize: 3, padding: .all(2)), over: shape(2, 3, 16), as: .winograd),
+            // The last panel of output channels is narrower than the others.
+            Case(
+                Convolution(outputChannels: 130, kernelSize: 3, padding: .same), over: shape(5, 7, 16), as: .winograd),
+            Case(
+                Convolution(outputChannels: 16, kernelSize: 3, padding: .valid), over: shape(6, 7, 130), as: .winograd),
+            // More weights than a cache takes: threads share the tiles.
+            Case(
+                Convolution(outputChannels: 170, kernelSize: 3, padding: .same), over: shape(5, 6, 176), batch: 2,
+                as: .winograd),
+        ]
+    }()
+
+    @Test("A 3x3 convolution that is not worth Winograd's tiles")
+    func withoutWinograd() {
+        func algorithm(
+            _ input: Shape, _ outputs: Int, stride: Size = 1, padding: Padding = .same, dilation: Size = 1,
+            groups: Int = 1
+        ) -> Algorithm {
+            Convolution(
+                outputChannels: outputs, kernelSize: 3, stride: stride, padding: padding, dilation: dilation,
+                groups: groups
+            ).algorithm(for: [input], predicting: nil)
+        }
+        let input = Self.shape(8, 8, 32)
+        #expect(algorithm(input, 16) == .winograd)
+        #expect(algorithm(input, 15) == .im2col)
+        #expect(algorithm(Self.shape(8, 8, 15), 16) == .im2col)
+        #expect(algorithm(input, 16, stride: 2) == .im2col)
+        #expect(algorithm(input, 16, stride: Size(height: 1, width: 2)) == .im2col)
+        #expect(algorithm(input, 16, dilation: 2) == .im2col)
+        #expect(algorithm(input, 32, groups: 2) == .im2col)
+        #expect(algorithm(input, 16, padding: .all(3)) == .im2col)
+        #expect(algorithm(Self.shape(8, 3, 32), 16) == .im2col)
+        #expect(algorithm(Self.shape(5, 8, 32), 16, padding: .valid) == .im2col)
+    }
+
     static let others: [Case] = {
         var cases: [Case] = []
         for (inputs, outputs) in [(1, 1), (7, 5), (33, 65), (512, 513)] {
@@ -136,6 +199,9 @@ import Testing
 
     @Test("Convolutions with groups, dilation, and many blocks", arguments: convolutions)
     func convolution(_ reference: Case) throws { try compare(reference) }
+
+    @Test("3x3 convolutions by Winograd's minimal filtering", arguments: winograd)
+    func minimalFiltering(_ reference: Case) throws { try compare(reference) }
 
     @Test("Dense and batch normalisation", arguments: others)
     func other(_ reference: Case) throws { try compare(reference) }

@@ -29,9 +29,10 @@ struct ConvolutionProduct {
         rowLength = Self.rowLength(layer, over: context.input.shape)
         weightCount = rowLength * layer.outputChannels
         blockRows = Self.blockRows(layer, over: context.input.shape)
+        // What the backward pass adds up lies before them; a convolution without one has no room for it.
         columns =
             context.scratch.assumingMemoryBound(to: Float.self)
-            + (context.training ? (weightParts - 1) * weightCount : 0)
+            + (context.output.gradient == nil ? 0 : (weightParts - 1) * weightCount)
     }
 
     private static func rowLength(_ layer: Convolution, over input: Shape) -> Int {

@@ -1,0 +1,107 @@
+import Foundation
+import ImprintCore
+import Testing
+
+@testable import ImprintNetwork
+
+/// Fully connected layers whose weights are taken in pieces and parts, against the formula at some places.
+@Suite struct DenseTests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        let inputs: Int
+        let outputs: Int
+        let batch: Int
+        var testDescription: String { "\(inputs) → \(outputs), batch \(batch)" }
+
+        /// Whether forward and backward pass take the weights in pieces.
+        var hasPieces: Bool {
+            let parts = inputs * outputs < 1 << 18 ? 1 : 4
+            return GEMM.pieceLength(productsPerStep: batch * outputs, atLeast: 16).map { $0 < inputs / parts } ?? false
+        }
+    }
+
+    static let small = [1, 2, 10, 250].flatMap { outputs in
+        [1, 16, 17].map { Case(inputs: 37, outputs: outputs, batch: $0) }
+    }
+
+    static let inPieces = [
+        // One part, in pieces of 250 and 235.
+        Case(inputs: 700, outputs: 250, batch: 16), Case(inputs: 700, outputs: 250, batch: 17),
+        // Four parts, in pieces.
+        Case(inputs: 4099, outputs: 250, batch: 16), Case(inputs: 4099, outputs: 250, batch: 17),
+        Case(inputs: 26_300, outputs: 10, batch: 16), Case(inputs: 17_000, outputs: 250, batch: 1),
+        Case(inputs: 131_000, outputs: 2, batch: 17),
+    ]
+
+    private struct Result {
+        var output: [Float]
+        var inputGradient: [Float]
+        var weightGradient: [Float]
+        var biasGradient: [Float]
+        var bits: [Data] {
+            [output, inputGradient, weightGradient, biasGradient].map { ImprintNetworkTests.bits($0) }
+        }
+    }
+
+    @Test("The formula, and the same bits on any number of threads", arguments: small + inPieces)
+    func formula(_ example: Case) throws {
+        let (inputs, outputs, batch) = (example.inputs, example.outputs, example.batch)
+        var net = NetworkBuilder(name: "dense", input: Shape(channels: inputs))
+        net.add(Dense(outputChannels: outputs), named: "dense")
+        let network = try net.network()
+        let parameters = try Parameters(ParameterLayout(network))
+        let (x, dy) = (repeatedValues(batch * inputs, "input"), repeatedValues(batch * outputs, "slopes"))
+        let (weight, bias) = (repeatedValues(inputs * outputs, "weight"), repeatedValues(outputs, "bias"))
+        parameters["dense.weight"] = weight
+        parameters["dense.bias"] = bias
+
+        func run(_ workers: Int) throws -> Result {
+            let plan = try Plan(
+                network, parameters: parameters,
+                options: Plan.Options(
+                    batchSize: batch + 1, mode: .training, workers: Workers(workers), inputGradient: true))
+            plan.poison(keeping: [])
+            plan.parameterGradients.update(repeating: .nan)
+            _ = plan.input.update(from: x)
+            plan.forward(count: batch)
+            let output = Array(plan.output[..<(batch * outputs)])
+            plan.poison(keeping: plan.readByBackward)
+            _ = plan.outputGradient.update(from: dy)
+            plan.backward(count: batch)
+            return Result(
+                output: output, inputGradient: Array(try #require(plan.inputGradient)[..<(batch * inputs)]),
+                weightGradient: Array(plan.parameterGradients[try #require(parameters.layout["dense.weight"]).range]),
+                biasGradient: Array(plan.parameterGradients[try #require(parameters.layout["dense.bias"]).range]))
+        }
+        let result = try run(1)
+        for workers in [2, 4] { #expect(try run(workers).bits == result.bits, "\(workers) threads") }
+
+        func check(_ actual: [Float], _ what: String, _ expected: (_ place: Int) -> Double) {
+            // Some places in all pieces, and the very last one.
+            let step = max(1, actual.count / 61)
+            let places = Array(stride(from: 0, to: actual.count, by: step)) + [actual.count - 1]
+            expectClose(places.map { actual[$0] }, places.map { Float(expected($0)) }, what)
+        }
+        check(result.output, "output") { place in
+            let (image, output) = place.quotientAndRemainder(dividingBy: outputs)
+            return (0..<inputs).reduce(Double(bias[output])) {
+                $0 + Double(x[image * inputs + $1]) * Double(weight[$1 * outputs + output])
+            }
+        }
+        check(result.inputGradient, "input gradient") { place in
+            let (image, input) = place.quotientAndRemainder(dividingBy: inputs)
+            return (0..<outputs).reduce(0) {
+                $0 + Double(dy[image * outputs + $1]) * Double(weight[input * outputs + $1])
+            }
+        }
+        check(result.weightGradient, "gradient of the weights") { place in
+            let (input, output) = place.quotientAndRemainder(dividingBy: outputs)
+            return (0..<batch).reduce(0) { $0 + Double(x[$1 * inputs + input]) * Double(dy[$1 * outputs + output]) }
+        }
+        check(result.biasGradient, "gradient of the bias") { output in
+            (0..<batch).reduce(0) { $0 + Double(dy[$1 * outputs + output]) }
+        }
+    }
+
+    @Test("The large cases are taken in pieces", arguments: inPieces)
+    func pieces(_ example: Case) { #expect(example.hasPieces) }
+}
