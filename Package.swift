@@ -4,6 +4,15 @@ import PackageDescription
 
 let settings: [SwiftSetting] = [.enableUpcomingFeature("InternalImportsByDefault")]
 
+// Leaves the kernels one machine code instead of a choice, to test what an older processor would run: `./run test`.
+let kernelSettings: [CSetting] =
+    switch Context.environment["IMPRINT_KERNELS"] {
+    case nil: []
+    case "default": [.define("IMPRINT_KERNELS_DEFAULT")]
+    case "v3": [.define("IMPRINT_KERNELS_V3")]
+    default: [.define("IMPRINT_KERNELS_UNKNOWN")]
+    }
+
 let package = Package(
     name: "imprint",
     platforms: [.macOS(.v15)],
@@ -28,7 +37,7 @@ let package = Package(
             providers: [.apt(["libpng-dev"]), .brew(["libpng"])]),
 
         // The library, in the order in which data walks through it.
-        .target(name: "CImprintKernels", exclude: ["README.md"]),
+        .target(name: "CImprintKernels", exclude: ["README.md"], cSettings: kernelSettings),
         .target(name: "ImprintCore", exclude: ["README.md"], swiftSettings: settings),
         .target(
             name: "ImprintImages", dependencies: ["ImprintCore", "CTurboJPEG", "CPNG"], exclude: ["README.md"],

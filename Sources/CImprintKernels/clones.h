@@ -1,10 +1,18 @@
 // One source, several machine codes: on x86-64 Linux the loader picks the clone for the processor it finds.
 // "arch=x86-64-v3" rather than "avx2": only the former has fused multiply-add.
 
-#if defined(__x86_64__) && defined(__linux__)
-#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
+// The environment's IMPRINT_KERNELS leaves one of them alone, to run on any processor what an older one would.
+#if defined(IMPRINT_KERNELS_UNKNOWN)
+#error IMPRINT_KERNELS must be "default" or "v3", or not be set at all, which compiles for all processors.
+#endif
+
+#if !defined(__x86_64__) || !defined(__linux__) || defined(IMPRINT_KERNELS_DEFAULT)
 #define CLONES
+#elif defined(IMPRINT_KERNELS_V3)
+#define CLONES __attribute__((target("arch=x86-64-v3")))
+#else
+#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define HAS_AVX512_CLONES
 #endif
 
 #pragma clang fp contract(fast)

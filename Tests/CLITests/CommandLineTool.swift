@@ -40,11 +40,22 @@ func run(_ program: URL, _ arguments: [String], folder: URL? = nil) throws -> Co
     process.standardOutput = output
     process.standardError = errors
     process.standardInput = FileHandle.nullDevice
-    try process.run()
+    try withoutBlockedSignals { try process.run() }
     let errorReader = PipeReader(errors)
     let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
     process.waitUntilExit()
     return CommandOutput(status: process.terminationStatus, output: text, errors: errorReader.text())
+}
+
+/// A process inherits the signals that the thread which starts it has blocked: for tests that is any thread of a pool, with
+/// most of them blocked, and a shell then waits for ever.
+private func withoutBlockedSignals(_ body: () throws -> Void) rethrows {
+    var none = sigset_t()
+    var before = sigset_t()
+    sigemptyset(&none)
+    pthread_sigmask(SIG_SETMASK, &none, &before)
+    defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+    try body()
 }
 
 /// Reads a pipe in the background, so that a process never waits for one pipe while the other is read.
