@@ -165,8 +165,14 @@ import Testing
         #expect(algorithm(input, 16, dilation: 2) == .im2col)
         #expect(algorithm(input, 32, groups: 2) == .im2col)
         #expect(algorithm(input, 16, padding: .all(3)) == .im2col)
-        #expect(algorithm(Self.shape(8, 3, 32), 16) == .im2col)
-        #expect(algorithm(Self.shape(5, 8, 32), 16, padding: .valid) == .im2col)
+        #expect(algorithm(Self.shape(8, 2, 32), 16) == .im2col)
+        #expect(algorithm(Self.shape(4, 8, 32), 16, padding: .valid) == .im2col)
+        #expect(algorithm(Self.shape(3, 3, 32), 16) == .winograd)
+        // A single tile of many channels, predicted alone.
+        let wide = Convolution(outputChannels: 512, kernelSize: 3, padding: .same)
+        #expect(wide.algorithm(for: [Self.shape(7, 7, 512)], predicting: 1) == .im2col)
+        #expect(wide.algorithm(for: [Self.shape(7, 7, 512)], predicting: 2) == .winograd)
+        #expect(wide.algorithm(for: [Self.shape(7, 7, 512)], predicting: nil) == .winograd)
     }
 
     static let others: [Case] = {
