@@ -1,4 +1,5 @@
 public import Foundation
+internal import ImprintCore
 public import ImprintFormats
 public import ImprintImages
 public import ImprintNetwork
@@ -78,7 +79,7 @@ public struct TrainingConfiguration: Sendable {
         cropAndScale = .centerCrop
         augmentation = .none
         seed = 0
-        threads = ProcessInfo.processInfo.activeProcessorCount
+        threads = Processors.coreCount
         precision = .float32
     }
 }

@@ -33,6 +33,9 @@ enum GEMM {
         openblas_set_num_threads(1)
     }()
 
+    /// Has OpenBLAS choose its kernels, at the latest before several threads call it.
+    static func prepare() { prepared }
+
     /// The processor whose kernels OpenBLAS uses, such as "SkylakeX".
     static var kernels: String {
         prepared

@@ -175,7 +175,12 @@ struct Lowering {
             return Operation(
                 places: group.places, name: nodes.map(\.name).joined(separator: "+"),
                 kind: type(of: nodes[0].layer).kind, layer: group.layer,
-                sources: group.sources.compactMap { makers[$0] }, inputs: inputs, output: network.shapes[last],
+                sources: group.sources.map { source in
+                    guard let maker = makers[source] else {
+                        preconditionFailure("an operation reads what is made later")
+                    }
+                    return maker
+                }, inputs: inputs, output: network.shapes[last],
                 entries: group.places.flatMap { place in
                     network.nodes[place].layer.parameters(for: network.inputShapes(of: place))
                         .compactMap { layout["\(network.nodes[place].name).\($0.name)"] }

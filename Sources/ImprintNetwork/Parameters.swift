@@ -113,7 +113,7 @@ public final class Parameters: @unchecked Sendable {
 
     /// The numbers of the tensor named `name`, fastest axis last; `nil` where there is none.
     public subscript(name: String) -> [Float]? {
-        get { layout[name].map { withValues(of: $0) { Array($0) } } }
+        get { layout[name].map { Array(UnsafeBufferPointer(start: floats + $0.offset, count: $0.parameter.count)) } }
         set {
             guard let entry = layout[name] else { preconditionFailure("there is no parameter \"\(name)\"") }
             guard let newValue, newValue.count == entry.parameter.count else {
@@ -128,7 +128,7 @@ public final class Parameters: @unchecked Sendable {
     public func withValues<Result, Failure>(
         of entry: ParameterLayout.Entry, _ body: (UnsafeMutableBufferPointer<Float>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        changes.add(1, ordering: .relaxed)
+        defer { changes.add(1, ordering: .relaxed) }
         precondition(layout.entries.contains(entry), "\"\(entry.name)\" belongs to another layout")
         return try body(UnsafeMutableBufferPointer(start: floats + entry.offset, count: entry.parameter.count))
     }

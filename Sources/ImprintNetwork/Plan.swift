@@ -93,6 +93,7 @@ public final class Plan {
             byteCount: training ? parameters.layout.trainableCount * MemoryLayout<Float>.stride : 0)
         let prepared = try AlignedMemory(byteCount: compiler.preparedByteCount)
         let randomness = Randomness(seed: options.seed)
+        GEMM.prepare()
         let team = Team(count: options.workers.count)
 
         func pointer(_ buffer: Arena.Buffer) -> UnsafeMutableRawPointer { arena.base + (layout.offsets[buffer] ?? 0) }

@@ -1,3 +1,4 @@
+internal import ImprintCore
 internal import Synchronization
 
 #if canImport(Glibc)
@@ -50,15 +51,15 @@ struct Worker {
 /// two layers, and nothing is allocated. Between runs the threads sleep.
 final class Team: @unchecked Sendable {
     /// How many threads take part, the caller's included.
-    let count: Int
+    private(set) var count = 1
     private let shared: Shared
     private var threads: [pthread_t] = []
 
-    /// Starts `count` − 1 threads.
+    /// Starts `count` − 1 threads, or as many as the system grants: results do not depend on their number.
     init(count: Int) {
-        self.count = count
-        shared = Shared(count: count)
-        for index in 1..<max(count, 1) { start(index) }
+        shared = Shared(expecting: count)
+        while self.count < count, start(self.count) { self.count += 1 }
+        shared.count = self.count
     }
 
     deinit {
@@ -82,7 +83,7 @@ final class Team: @unchecked Sendable {
 
     fileprivate func barrier() { if count > 1 { shared.barrier() } }
 
-    private func start(_ index: Int) {
+    private func start(_ index: Int) -> Bool {
         let member = Unmanaged.passRetained(Member(shared: shared, index: index)).toOpaque()
         // Signals are for the program's own threads: one that ignores them would lose them.
         var all = sigset_t()
@@ -97,8 +98,12 @@ final class Team: @unchecked Sendable {
             let status = pthread_create(&thread, nil, { Team.live($0) }, member)
         #endif
         pthread_sigmask(SIG_SETMASK, &before, nil)
-        precondition(status == 0, "the system refuses a thread: error \(status)")
+        guard status == 0 else {
+            Unmanaged<Member>.fromOpaque(member).release()
+            return false
+        }
         threads += [thread].compactMap { $0 }
+        return true
     }
 
     private static func live(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
@@ -132,7 +137,8 @@ private final class Shared: @unchecked Sendable {
     var task: (Team, any TeamTask)?
     let isClosing = Atomic(false)
     let claimed = Atomic(0)
-    private let count: Int
+    /// How many members there are; written before the first round.
+    var count = 1
     /// How many rounds have begun.
     private let round = Atomic(0)
     private let arrived = Atomic(0)
@@ -143,9 +149,8 @@ private final class Shared: @unchecked Sendable {
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
-    init(count: Int) {
-        self.count = count
-        looks = count <= sysconf(Int32(_SC_NPROCESSORS_ONLN)) ? 100_000 : 0
+    init(expecting count: Int) {
+        looks = count <= Processors.count ? 100_000 : 0
         pthread_mutex_init(mutex, nil)
         pthread_cond_init(condition, nil)
     }

@@ -1,27 +1,25 @@
-internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
 /// Notes that the user pressed Ctrl-C, or that the system asks the process to end, so that the job can end in order; asked a
 /// second time, the process ends at once.
-final class Interrupt: Sendable {
-    private let requested = Atomic(false)
-    // Sources may be used from any thread; the module does not say so.
-    private nonisolated(unsafe) let sources: [any DispatchSourceSignal]
+struct Interrupt: Sendable {
+    private static let count = Atomic(0)
 
     init() {
-        sources = [SIGINT, SIGTERM].map { number in
-            signal(number, SIG_IGN)
-            return DispatchSource.makeSignalSource(signal: number, queue: .global())
-        }
-        for source in sources {
-            source.setEventHandler { [weak self] in
-                guard let self else { return }
-                if requested.exchange(true, ordering: .relaxed) { exit(1) }
+        // Made here, so that the handler only counts: little else is allowed in one.
+        Self.count.store(0, ordering: .relaxed)
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        for number in [SIGINT, SIGTERM] {
+            signal(number) { _ in
+                if Interrupt.count.add(1, ordering: .relaxed).oldValue > 0 { _exit(1) }
             }
-            source.resume()
+            sigaddset(&signals, number)
         }
+        // Whoever started this process may have blocked them.
+        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     }
 
-    var isRequested: Bool { requested.load(ordering: .relaxed) }
+    var isRequested: Bool { Self.count.load(ordering: .relaxed) > 0 }
 }

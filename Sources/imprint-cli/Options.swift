@@ -1,6 +1,7 @@
 public import ArgumentParser
 internal import Foundation
 internal import Imprint
+internal import ImprintCore
 internal import ImprintImages
 internal import ImprintNetwork
 
@@ -12,7 +13,7 @@ struct CommonOptions: ParsableArguments {
     @Option(help: "The number of threads; results do not depend on it. (default: one per core)")
     var threads: Int?
 
-    var threadCount: Int { threads ?? ProcessInfo.processInfo.activeProcessorCount }
+    var threadCount: Int { threads ?? Processors.coreCount }
 
     func validate() throws {
         try require(threads ?? 1, "--threads", in: 1...256)

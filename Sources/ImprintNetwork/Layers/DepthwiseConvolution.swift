@@ -20,7 +20,9 @@ struct DepthwiseConvolution {
     }
 
     func forward(_ weights: ConvolutionWeights, batch: Int, _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void) {
-        guard case .plain(let weight) = weights else { preconditionFailure("transformed weights are Winograd's") }
+        guard case .plain(let weight) = weights else {
+            preconditionFailure("a depthwise convolution has no transformed weights")
+        }
         let pixels = context.output.shape.pixels
         context.forEachImage(batch) { image in
             withUnsafePointer(to: window) {

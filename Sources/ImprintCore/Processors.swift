@@ -1,0 +1,42 @@
+internal import Foundation
+
+/// The processors that this process may use.
+public enum Processors {
+    /// How many logical processors there are: cores, times two where each runs two threads.
+    public static let count: Int = max(allowed.count, 1)
+
+    /// How many cores there are: what a loop that fills a core's vector units gains from.
+    public static let coreCount: Int = {
+        #if os(Linux)
+            let siblings = allowed.map { processor in
+                read("/sys/devices/system/cpu/cpu\(processor)/topology/thread_siblings_list") ?? "\(processor)"
+            }
+            return max(Set(siblings).count, 1)
+        #else
+            var cores: Int32 = 0
+            var size = MemoryLayout.size(ofValue: cores)
+            let isKnown = sysctlbyname("hw.physicalcpu", &cores, &size, nil, 0) == 0 && cores >= 1
+            return isKnown ? Int(cores) : count
+        #endif
+    }()
+
+    /// The numbers of the processors that the process is not kept from.
+    private static let allowed: [Int] = {
+        #if os(Linux)
+            let line = read("/proc/self/status")?.split(separator: "\n").first { $0.hasPrefix("Cpus_allowed_list:") }
+            if let list = line?.split(separator: ":").last { return numbers(in: String(list)) }
+        #endif
+        return Array(0..<ProcessInfo.processInfo.activeProcessorCount)
+    }()
+
+    /// The numbers of a list such as "0-3,8".
+    static func numbers(in list: String) -> [Int] {
+        list.split(separator: ",").flatMap { part -> [Int] in
+            let ends = part.split(separator: "-").compactMap { Int($0.trimmingCharacters(in: .whitespacesAndNewlines)) }
+            guard let first = ends.first, let last = ends.last, first <= last else { return [] }
+            return Array(first...last)
+        }
+    }
+
+    private static func read(_ path: String) -> String? { try? String(contentsOfFile: path, encoding: .utf8) }
+}
