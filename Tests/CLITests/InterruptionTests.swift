@@ -43,6 +43,7 @@ import Testing
             try writePictures(to: folder.appending(path: "photos"), count: 16)
             let run = try shell(
                 """
+                touch lines
                 $imprint train photos --output m.imprint --epochs 100000 --input-size 16 --width 0.25 --json > lines &
                 while [ $(wc -l < lines) -lt 3 ]; do sleep 0.05; done
                 kill -\(signal) $!
