@@ -184,8 +184,21 @@ func repeatedValues(_ count: Int, _ name: String) -> [Float] {
     return result
 }
 
-/// The bits of numbers: comparing them is quick, and tells NaN from NaN and 0 from −0.
-func bits(_ values: some Sequence<Float>) -> Data { Array(values).withUnsafeBufferPointer { Data(buffer: $0) } }
+/// Expects the same bits, which tell NaN from NaN and 0 from −0.
+///
+/// `#expect` describes all that differs between two arrays, which takes forever where they are long.
+func expectSameBits(
+    _ actual: some Sequence<Float>, _ expected: some Sequence<Float>, _ what: String,
+    sourceLocation: SourceLocation = #_sourceLocation
+) {
+    let (actual, expected) = (Array(actual), Array(expected))
+    let isSame = actual.withUnsafeBytes { Data($0) } == expected.withUnsafeBytes { Data($0) }
+    if isSame { return }
+    let place = zip(actual, expected).enumerated().first { $1.0.bitPattern != $1.1.bitPattern }?.offset
+    Issue.record(
+        "\(what): \(actual.count) and \(expected.count) numbers differ from place \(place ?? expected.count) on",
+        sourceLocation: sourceLocation)
+}
 
 /// Initial parameters with nothing at a special value: no bias is 0, no scale or variance 1.
 func randomParameters(_ network: Network, seed: UInt64) throws -> Parameters {

@@ -35,7 +35,7 @@ import Testing
             // Folding rounds in other places.
             expectClose(prediction.values, training.values, network.name, tolerance: 1e-4)
         } else {
-            #expect(prediction.values.map(\.bitPattern) == training.values.map(\.bitPattern))
+            expectSameBits(prediction.values, training.values, network.name)
         }
         #expect(prediction.values.allSatisfy { $0.isFinite })
         for entry in before.layout.entries { #expect(parameters[entry.name] == before[entry.name]) }
