@@ -14,6 +14,14 @@
 int imprint_kernels_use_avx512(void);
 // What the loops below run with: "AVX-512", "AVX2", "SSE2", "NEON" or "none".
 const char *imprint_kernels_vector_instructions(void);
+// Tells the processor that the thread only waits, for some tens of cycles, so that others get what it would use.
+static inline void imprint_pause(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb");
+#endif
+}
 
 // Elementwise ------------------------------------------------------------------------------------------------------
 
