@@ -91,6 +91,15 @@ private let python = ProcessInfo.processInfo.environment["IMPRINT_PYTHON"]
         }
     }
 
+    @Test("The yardstick is a product of its own on each thread", arguments: [1, 2])
+    func yardstick(threads: Int) throws {
+        var benchmark = Benchmark(BenchmarkOptions(threads: threads, seconds: 0.001))
+        let result = try benchmark.measure(sgemm)
+        let products = result.median * 1e9 * result.milliseconds / 1e3 / (2 * 1024 * 1024 * 1024)
+        #expect(abs(products - Double(threads)) < 0.01)
+        #expect(result.unit == "GFLOP/s" && result.batch == 1024 && result.percentOfSgemm != nil)
+    }
+
     @Test(
         "The peak of memory is that of the case",
         .enabled(if: FileManager.default.isWritableFile(atPath: "/proc/self/clear_refs")))
