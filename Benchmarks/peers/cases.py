@@ -4,6 +4,7 @@
 TRAIN = {
     "lenet-28": ("lenet", 28, 1, 32, 10),
     "logonet-96": ("logonet", 96, 3, 32, 2),
+    "logonet-96-width-0.75": ("logonet-width-0.75", 96, 3, 32, 2),
     "logonet-224": ("logonet", 224, 3, 32, 2),
     "mobilenet-v1-224": ("mobilenet-v1", 224, 3, 16, 1000),
     "resnet-50-224": ("resnet-50", 224, 3, 8, 1000),
