@@ -53,7 +53,7 @@ INLINE void forward_tile(const imprint_window *w, const float *x, const float *w
         vec taps[most_taps], sums[most_rows][tile_columns];
         load_taps(weight + c, channels, kernel, taps);
         UNROLL for (int32_t r = 0; r < rows; r++)
-            UNROLL for (int32_t p = 0; p < tile_columns; p++) sums[r][p] = bias ? VEC(bias + c) : (vec){0};
+            UNROLL for (int32_t p = 0; p < tile_columns; p++) sums[r][p] = bias ? VEC(bias + c) : (vec)0;
         if (large) prefetch(next + c, rows * stride, tile_columns * stride, x_row, channels);
         UNROLL for (int32_t i = 0; i < (rows - 1) * stride + kernel; i++) {
             if (at_edge && (iy + i < 0 || iy + i >= w->height)) continue;
@@ -120,7 +120,7 @@ INLINE void backward_input_tile(const imprint_window *w, const float *dy, const 
         vec taps[most_taps], sums[2 * most_rows][2 * tile_columns];
         load_taps(weight + c, channels, kernel, taps);
         UNROLL for (int32_t r = 0; r < rows * stride; r++)
-            UNROLL for (int32_t p = 0; p < tile_columns * stride; p++) sums[r][p] = (vec){0};
+            UNROLL for (int32_t p = 0; p < tile_columns * stride; p++) sums[r][p] = (vec)0;
         if (large) prefetch(next + c, rows, tile_columns, y_row, channels);
         UNROLL for (int32_t i = 0; i < rows + before; i++) {
             if (at_edge && (oy - before + i < 0 || oy - before + i >= w->output_height)) continue;
@@ -193,7 +193,7 @@ INLINE void backward_weight_tile(const imprint_window *w, const float *x, const 
         UNROLL for (int32_t r = 0; r < rows; r++)
             UNROLL for (int32_t p = 0; p < tile_columns; p++)
                 outs[r][p] = at_edge && (oy + r >= w->output_height || ox + p >= w->output_width)
-                    ? (vec){0} : VEC(out + r * y_row + p * channels + c);
+                    ? (vec)0 : VEC(out + r * y_row + p * channels + c);
         if (large) {
             prefetch(next + c, rows * stride, tile_columns * stride, x_row, channels);
             prefetch(out + rows * y_row + c, rows, tile_columns, y_row, channels);
