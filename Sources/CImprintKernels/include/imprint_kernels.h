@@ -111,9 +111,8 @@ typedef struct {
     int32_t padding_top, padding_left;
 } imprint_window;
 
-// y[oy][ox][c] = bias[c] + sum over the window of x[iy][ix][c] * weight[ky][kx][c]; bias may be null.
-void imprint_depthwise_forward(const imprint_window *window, const float *x, const float *weight, const float *bias,
-                               float *y);
+// y[oy][ox][c] = sum over the window of x[iy][ix][c] * weight[ky][kx][c].
+void imprint_depthwise_forward(const imprint_window *window, const float *x, const float *weight, float *y);
 // dx[iy][ix][c] = sum over the windows that hold (iy, ix) of dy[oy][ox][c] * weight[ky][kx][c].
 void imprint_depthwise_backward_input(const imprint_window *window, const float *dy, const float *weight, float *dx);
 // dweight[ky][kx][c] += sum over (oy, ox) of x[iy][ix][c] * dy[oy][ox][c].
