@@ -1,16 +1,13 @@
 #include "imprint_kernels.h"
 
-#include <string.h>
-
 #include "vectors.h"
 
 // Every pass walks over channels in vectors of 16, then 8, then single numbers, so that any number of channels works and
 // the usual ones run at the speed of memory. A part of a pass is written once, for `n` numbers of such a vector.
 typedef double wide_vec __attribute__((ext_vector_type(lanes)));
 
-// Macros rather than functions: a vector wider than the registers of the plainest processor cannot be passed or returned.
-#define READ(address) ({ vec v_ = 0; memcpy(&v_, (address), n * sizeof(float)); v_; })
-#define WRITE(address, value) ({ vec v_ = (value); memcpy((address), &v_, n * sizeof(float)); })
+#define READ(address) VEC_OF(n, address, 0)
+#define WRITE(address, value) STORE_OF(n, address, value)
 
 // Calls part(..., c, n) for all channels.
 #define OVER_CHANNELS(channels, part, ...)                                       \

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "clones.h"
 
@@ -23,5 +24,16 @@ typedef uint8_t bytes __attribute__((ext_vector_type(lanes), aligned(1), may_ali
 
 #define VEC(p) (*(const vec *)(p))
 #define STORE(p, v) (*(vec *)(p) = (v))
+// The same of the first n lanes alone; the others are read as `rest`.
+#define VEC_OF(n, p, rest) ({ vec v_ = (rest); memcpy(&v_, (p), (n) * sizeof(float)); v_; })
+#define STORE_OF(n, p, v) ({ vec v_ = (v); memcpy((p), &v_, (n) * sizeof(float)); })
+
+// Calls part(..., i, n) for all numbers: for 16 at a time, then for those that are left.
+#define OVER_NUMBERS(count, part, ...)                                        \
+    {                                                                         \
+        size_t i = 0;                                                         \
+        for (; i + lanes <= (count); i += lanes) part(__VA_ARGS__, i, lanes); \
+        if (i < (count)) part(__VA_ARGS__, i, (count) - i);                   \
+    }
 
 #endif

@@ -3,8 +3,6 @@
 #ifndef IMPRINT_WINDOW_H
 #define IMPRINT_WINDOW_H
 
-#include <string.h>
-
 #include "imprint_kernels.h"
 #include "vectors.h"
 

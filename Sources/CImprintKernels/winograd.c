@@ -4,8 +4,6 @@
 
 #include "imprint_kernels.h"
 
-#include <string.h>
-
 #include "vectors.h"
 
 // x86-64-v4 counts as slow with 512 bits, so the compiler halves such vectors unless told not to.

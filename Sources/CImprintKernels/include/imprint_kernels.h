@@ -40,6 +40,28 @@ void imprint_scale(const float *x, float factor, float *y, size_t count);
 // y = factor * x where keep is 1, 0 where keep is 0. y may be x.
 void imprint_masked_scale(const float *x, const uint8_t *keep, float factor, float *y, size_t count);
 
+// Softmax ----------------------------------------------------------------------------------------------------------
+
+// y[i] = exp(x[i] - largest) / sum over j of exp(x[j] - largest), for at least one number; all NaN where one is. y may
+// be x.
+void imprint_softmax_forward(const float *x, float *y, size_t count);
+// dx[i] = y[i] * (dy[i] - sum over j of dy[j] * y[j]). dx may be dy.
+void imprint_softmax_backward(const float *y, const float *dy, float *dx, size_t count);
+
+typedef struct {
+    size_t classes;         // at least one
+    float label_smoothing;  // s, 0 <= s < 1
+    const float *weights;   // w, a number at least 0 for each class, or null: all 1
+    float factor;           // of the gradient
+} imprint_cross_entropy;
+
+// The loss of one image, sum over k of q[k] * w[k] * -log softmax(x)[k] with q[k] = (1 - s) * [k = label] + s / classes,
+// where a weight of 0 times infinity counts as 0.
+// dx = factor * the loss's gradient; it may be x, or null. correct = whether the label is the first place of the largest
+// number of x.
+double imprint_softmax_cross_entropy(const imprint_cross_entropy *t, const float *x, size_t label, float *dx,
+                                     int *correct);
+
 // Channels ---------------------------------------------------------------------------------------------------------
 
 // y[r][c] = row[c] for every row.
