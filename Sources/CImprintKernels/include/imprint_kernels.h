@@ -193,6 +193,14 @@ void imprint_winograd_turned_weights(const float *w, size_t inputs, size_t outpu
 void imprint_winograd_weights_gradient(const float *du, size_t stride, size_t inputs, size_t outputs,
                                        size_t first_output, size_t panel, float *dw);
 
+// Float16 ----------------------------------------------------------------------------------------------------------
+
+// The same numbers in 32 bits.
+void imprint_float16_to_float32(const uint16_t *x, float *y, size_t count);
+// The nearest float16, of two as near the even one, beyond 65504 infinity; NaN stays NaN. Returns how many of the finite
+// numbers became infinite.
+size_t imprint_float32_to_float16(const float *x, uint16_t *y, size_t count);
+
 // Optimiser --------------------------------------------------------------------------------------------------------
 
 // One pass of stochastic gradient descent with momentum:
