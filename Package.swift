@@ -46,7 +46,8 @@ let package = Package(
             name: "ImprintNetwork", dependencies: ["ImprintCore", "COpenBLAS", "CImprintKernels"],
             exclude: ["README.md"], swiftSettings: settings),
         .target(
-            name: "ImprintFormats", dependencies: ["ImprintCore", "ImprintImages", "ImprintNetwork"],
+            name: "ImprintFormats",
+            dependencies: ["ImprintCore", "ImprintImages", "ImprintNetwork", "CImprintKernels"],
             exclude: ["README.md"], swiftSettings: settings),
         .target(
             name: "Imprint", dependencies: ["ImprintCore", "ImprintImages", "ImprintNetwork", "ImprintFormats"],

@@ -1,8 +1,6 @@
 #include "imprint_kernels.h"
 
-#include <math.h>
-
-#include "clones.h"
+#include "exponential.h"
 
 CLONES void imprint_relu_forward(const float *x, float *y, size_t count, float ceiling) {
     // Compared this way round, NaN fails both tests and is passed on: a run that diverged must show in its loss.
@@ -24,8 +22,14 @@ CLONES void imprint_leaky_relu_backward(const float *y, const float *dy, float *
     IN_PLACE for (size_t i = 0; i < count; i++) dx[i] = y[i] > 0 ? dy[i] : slope * dy[i];
 }
 
-void imprint_sigmoid_forward(const float *x, float *y, size_t count) {
-    for (size_t i = 0; i < count; i++) y[i] = 1 / (1 + expf(-x[i]));
+INLINE void sigmoid_part(const float *x, float *y, size_t i, size_t n) {
+    vec v = -VEC_OF(n, x + i, 0);
+    exponential(&v);
+    STORE_OF(n, y + i, 1 / (1 + v));
+}
+
+CLONES void imprint_sigmoid_forward(const float *x, float *y, size_t count) {
+    OVER_NUMBERS(count, sigmoid_part, x, y)
 }
 
 CLONES void imprint_sigmoid_backward(const float *y, const float *dy, float *dx, size_t count) {

@@ -48,6 +48,28 @@ void imprint_scale(const float *x, float factor, float *y, size_t count);
 // y = factor * x where keep is 1, 0 where keep is 0. y may be x.
 void imprint_masked_scale(const float *x, const uint8_t *keep, float factor, float *y, size_t count);
 
+// Softmax ----------------------------------------------------------------------------------------------------------
+
+// y[i] = exp(x[i] - largest) / sum over j of exp(x[j] - largest), for at least one number; all NaN where one is. y may
+// be x.
+void imprint_softmax_forward(const float *x, float *y, size_t count);
+// dx[i] = y[i] * (dy[i] - sum over j of dy[j] * y[j]). dx may be dy.
+void imprint_softmax_backward(const float *y, const float *dy, float *dx, size_t count);
+
+typedef struct {
+    size_t classes;         // at least one
+    float label_smoothing;  // s, 0 <= s < 1
+    const float *weights;   // w, a number at least 0 for each class, or null: all 1
+    float factor;           // of the gradient
+} imprint_cross_entropy;
+
+// The loss of one image, sum over k of q[k] * w[k] * -log softmax(x)[k] with q[k] = (1 - s) * [k = label] + s / classes,
+// where a weight of 0 times infinity counts as 0.
+// dx = factor * the loss's gradient; it may be x, or null. correct = whether the label is the first place of the largest
+// number of x.
+double imprint_softmax_cross_entropy(const imprint_cross_entropy *t, const float *x, size_t label, float *dx,
+                                     int *correct);
+
 // Channels ---------------------------------------------------------------------------------------------------------
 
 // y[r][c] = row[c] for every row.
@@ -119,9 +141,8 @@ typedef struct {
     int32_t padding_top, padding_left;
 } imprint_window;
 
-// y[oy][ox][c] = bias[c] + sum over the window of x[iy][ix][c] * weight[ky][kx][c]; bias may be null.
-void imprint_depthwise_forward(const imprint_window *window, const float *x, const float *weight, const float *bias,
-                               float *y);
+// y[oy][ox][c] = sum over the window of x[iy][ix][c] * weight[ky][kx][c].
+void imprint_depthwise_forward(const imprint_window *window, const float *x, const float *weight, float *y);
 // dx[iy][ix][c] = sum over the windows that hold (iy, ix) of dy[oy][ox][c] * weight[ky][kx][c].
 void imprint_depthwise_backward_input(const imprint_window *window, const float *dy, const float *weight, float *dx);
 // dweight[ky][kx][c] += sum over (oy, ox) of x[iy][ix][c] * dy[oy][ox][c].
@@ -179,6 +200,14 @@ void imprint_winograd_turned_weights(const float *w, size_t inputs, size_t outpu
 // dg = G^T dU G for a panel: dw[p][q][i][first_output + o] from du[k*stride + i*panel + o].
 void imprint_winograd_weights_gradient(const float *du, size_t stride, size_t inputs, size_t outputs,
                                        size_t first_output, size_t panel, float *dw);
+
+// Float16 ----------------------------------------------------------------------------------------------------------
+
+// The same numbers in 32 bits.
+void imprint_float16_to_float32(const uint16_t *x, float *y, size_t count);
+// The nearest float16, of two as near the even one, beyond 65504 infinity; NaN stays NaN. Returns how many of the finite
+// numbers became infinite.
+size_t imprint_float32_to_float16(const float *x, uint16_t *y, size_t count);
 
 // Optimiser --------------------------------------------------------------------------------------------------------
 
