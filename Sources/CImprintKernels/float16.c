@@ -3,19 +3,7 @@
 #include "vectors.h"
 
 // Float16 (IEEE 754 binary16) has 1 sign, 5 exponent and 10 fraction bits, float32 1, 8 and 23: a normal number's bits
-// move by 13, and its exponent's bias differs by 112. Every case is computed and one chosen, so that the loops vectorise.
-
-INLINE uint32_t bits_of(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-INLINE float float_of(uint32_t bits) {
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
+// move by 13, and its exponent's bias differs by 112. All cases are computed and one chosen: that vectorises.
 
 enum { bias = 112 << 23 };
 

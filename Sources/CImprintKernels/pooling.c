@@ -147,7 +147,11 @@ INLINE void max_backward_plain(const imprint_window *w, const float *dy, const u
     FOR_EACH_TAP {
         float *in = dx + INPUT_OFFSET(w);
         uint8_t tap = (uint8_t)TAP(w);
-        for (size_t c = 0; c < channels; c++) in[c] += chosen[c] == tap ? out[c] : 0;
+        for (size_t c = 0; c < channels; c++) {
+            // Loaded in any case, or only AVX could load many at once.
+            float g = out[c];
+            in[c] += chosen[c] == tap ? g : 0;
+        }
     }
     END_FOR_EACH_OUTPUT
 }

@@ -276,20 +276,6 @@ WIDE_CLONES void imprint_winograd_weights_gradient(const float *du, size_t strid
     }
 }
 
-// Transposes a block of 16 x 16: four rounds, each of which deals out the lanes of rows r and r + 8 in turn.
-INLINE void transpose(vec block[lanes]) {
-    UNROLL for (int round = 0; round < 4; round++) {
-        vec dealt[lanes];
-        UNROLL for (int r = 0; r < lanes / 2; r++) {
-            vec a = block[r], b = block[r + lanes / 2];
-            dealt[2 * r] = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-            dealt[2 * r + 1] =
-                __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-        }
-        UNROLL for (int r = 0; r < lanes; r++) block[r] = dealt[r];
-    }
-}
-
 // taps[k][o][i] = w[k][i][o] for a block of 16 inputs and outputs, where an input is a row and both lie so far apart.
 INLINE void transpose_taps(const float *w, size_t row, size_t tap, float taps[9][lanes][lanes]) {
     for (int k = 0; k < 9; k++, w += tap) {
