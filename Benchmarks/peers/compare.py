@@ -248,8 +248,17 @@ def main():
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--json", dest="form", action="store_const", const="json", help="one JSON object a row")
     forms.add_argument("--markdown", dest="form", action="store_const", const="markdown", help="tables in Markdown")
+    parser.add_argument("--check", action="store_true", help="read the arguments, and measure nothing")
     options = parser.parse_args()
+    known = sorted({peer for peers in cases.PEERS.values() for peer in peers})
+    for peer in options.peer or []:
+        if peer not in known:
+            parser.error(f"there is no peer \"{peer}\"; choose from {', '.join(known)}")
+    if options.rounds < 1 or options.seconds <= 0 or min(options.threads or [1]) < 1:
+        parser.error("--rounds and --threads are at least 1, --seconds more than 0")
     wanted = chosen(options.case)
+    if options.check:
+        return
     comparison = Comparison(options)
     table = Table(options.form)
     busy = []
