@@ -34,6 +34,9 @@ public struct TrainingConfiguration: Sendable {
     public var start: Start
     /// Where the images to measure progress on come from.
     public var validation: Validation
+    /// Whether images are compared first, so that those which show the same (`ImageGroups`) stay on one side of a split, or are
+    /// told where the images to measure progress on have a folder of their own.
+    public var keepsGroupsTogether: Bool
     /// How often training goes through all images.
     public var epochs: Int
     /// How many images make one step.
@@ -67,6 +70,7 @@ public struct TrainingConfiguration: Sendable {
     public init() {
         start = .network("logonet")
         validation = .split(.automatic)
+        keepsGroupsTogether = true
         epochs = 20
         batchSize = 32
         learningRate = 0.02

@@ -21,6 +21,12 @@ struct TrainCommand: ParsableCommand {
                 + "of fewer than 50 photos, 10 % of fewer than 200, else 5 %)", valueName: "folder-or-fraction"))
     var validation: String?
 
+    @Flag(
+        help:
+            "Do not look for photos that show the same: keep back photos at random, though some may show what others do."
+    )
+    var randomSplit = false
+
     @Option(help: "How often to go through all photos.")
     var epochs = 20
 
@@ -136,6 +142,7 @@ struct TrainCommand: ParsableCommand {
             configuration.start = .network(network ?? "logonet", width: width ?? 1)
         }
         configuration.validation = try validationRule()
+        configuration.keepsGroupsTogether = !randomSplit
         configuration.epochs = epochs
         configuration.batchSize = batchSize
         configuration.learningRate = learningRate
