@@ -91,17 +91,20 @@ public struct Trainer: Sendable {
     ) throws -> (training: BatchLoader, validation: BatchLoader?) {
         let (training, validation) = try items()
         let total = training.count + validation.count
-        func loader(_ items: [ImageFolder.Item], training: Bool, after read: Int) throws -> BatchLoader {
+        let memoryLimit = configuration.memoryLimit ?? SystemMemory.available / 2
+        func loader(
+            _ items: [ImageFolder.Item], training: Bool, after read: Int, memoryLimit: Int
+        ) throws -> BatchLoader {
             try BatchLoader(
                 items: items, labels: folder.labels, preprocessing: preprocessing,
                 augmentation: training ? configuration.augmentation : nil, batchSize: configuration.batchSize,
                 shuffles: training, seed: configuration.seed, workers: Workers(configuration.threads),
-                onRead: { onEvent(.reading(done: read + $0, of: total)) })
+                memoryLimit: memoryLimit, onRead: { onEvent(.reading(done: read + $0, of: total)) })
         }
-        return try (
-            loader(training, training: true, after: 0),
-            validation.isEmpty ? nil : loader(validation, training: false, after: training.count)
-        )
+        let first = try loader(training, training: true, after: 0, memoryLimit: memoryLimit)
+        guard !validation.isEmpty else { return (first, nil) }
+        let left = memoryLimit - first.keptByteCount
+        return (first, try loader(validation, training: false, after: training.count, memoryLimit: left))
     }
 
     private func items() throws -> (training: [ImageFolder.Item], validation: [ImageFolder.Item]) {

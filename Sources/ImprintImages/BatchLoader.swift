@@ -43,10 +43,10 @@ public struct Batch {
 
 /// Gives the images of a data set in batches, epoch after epoch.
 ///
-/// Every image is read once at the start: what cannot be read is left out and listed. Prepared images are kept, 8 bits a
-/// sample, as far as the memory limit goes; the others are read again in every epoch, which goes on without those that can
-/// no longer be read. While the caller works on one batch,
-/// the next is prepared in the background. Order and content follow from the seed alone.
+/// Every image is read once at the start: what cannot be read is left out and listed. Prepared images are kept in one block,
+/// 8 bits a sample, as far as the memory limit goes; the others are read again in every epoch, which goes on without those
+/// that can no longer be read. While the caller works on one batch, the next is prepared in the background. Order and
+/// content follow from the seed alone.
 public final class BatchLoader: Sendable {
     /// The images that can be read.
     public let items: [ImageFolder.Item]
@@ -58,8 +58,9 @@ public final class BatchLoader: Sendable {
     private let shuffles: Bool
     private let seed: UInt64
     private let workers: Workers
-    /// The prepared images, for the first so many items.
-    private let kept: [Image]
+    /// The prepared images of the first `keptCount` items.
+    private let kept: ImageStore
+    private let keptCount: Int
 
     /// Reads all images.
     /// - Parameters:
@@ -71,23 +72,25 @@ public final class BatchLoader: Sendable {
     ///   - shuffles: Whether each epoch has an order of its own.
     ///   - seed: What order and variations follow from.
     ///   - workers: The threads that share the reading.
-    ///   - memoryLimit: How many bytes of prepared images are kept.
+    ///   - memoryLimit: How many bytes of prepared images are kept; half of the memory that is available where `nil`.
     ///   - onRead: Told now and then how many images have been read.
     /// - Throws: `ImageError` where more than half of the images, or all of a label, cannot be read.
     public init(
         items: [ImageFolder.Item], labels: [String], preprocessing: Preprocessing, augmentation: Augmentation? = nil,
-        batchSize: Int, shuffles: Bool, seed: UInt64, workers: Workers, memoryLimit: Int = 1 << 29,
+        batchSize: Int, shuffles: Bool, seed: UInt64, workers: Workers, memoryLimit: Int? = nil,
         onRead: (Int) -> Void = { _ in }
     ) throws(ImageError) {
         precondition(batchSize >= 1, "a batch has at least one image, not \(batchSize)")
-        let bytes = preprocessing.width * preprocessing.height * preprocessing.channels
-        let (readable, skipped) = Self.read(
-            items, preprocessing, workers: workers, keeping: max(memoryLimit, 0) / bytes, onRead: onRead)
-        self.items = readable.map(\.item)
+        kept = ImageStore(
+            count: items.count, of: preprocessing, memoryLimit: memoryLimit ?? SystemMemory.available / 2)
+        let failures = Self.read(items, preprocessing, workers: workers, into: kept, onRead: onRead)
+        let readable = items.indices.filter { failures[$0] == nil }
+        skipped = failures.sorted { $0.key < $1.key }.map { SkippedImage(url: items[$0.key].url, reason: $0.value) }
+        self.items = skipped.isEmpty ? items : readable.map { items[$0] }
         try SkippedImage.checkEnoughIsLeft(of: items, readable: self.items, skipped: skipped, labels: labels)
-        self.skipped = skipped
-        // Only the first images may be kept, so that a place tells whether one is.
-        kept = readable.prefix { $0.image != nil }.compactMap(\.image)
+        // Those kept stand together at the start, so that a place tells whether one is.
+        keptCount = readable.prefix { [capacity = kept.capacity] in $0 < capacity }.count
+        for (place, read) in readable.prefix(keptCount).enumerated() { kept.move(from: read, to: place) }
         self.preprocessing = preprocessing
         self.augmentation = augmentation
         self.batchSize = batchSize
@@ -98,6 +101,8 @@ public final class BatchLoader: Sendable {
 
     /// The number of images of an epoch.
     public var count: Int { items.count }
+    /// The bytes of the prepared images that are kept.
+    public var keptByteCount: Int { keptCount * valuesPerImage }
 
     /// Calls `body` with every batch of an epoch until it returns `false`.
     ///
@@ -135,10 +140,8 @@ public final class BatchLoader: Sendable {
 
     /// The image at a place, prepared and varied, as this epoch shows it.
     public func image(at place: Int, epoch: Int) throws(ImageError) -> Image {
-        let image = place < kept.count ? kept[place] : try preprocessing.prepare(items[place].url)
-        guard let augmentation else { return image }
-        var stream = RandomStream(seed: seed, "augmentation", epoch, place)
-        return augmentation.apply(to: image, using: &stream)
+        let image = place < keptCount ? kept[place] : try preprocessing.prepare(items[place].url)
+        return try augmentation?.variation(of: image, at: place, epoch: epoch, seed: seed) ?? image
     }
 
     fileprivate var valuesPerImage: Int { preprocessing.width * preprocessing.height * preprocessing.channels }
@@ -153,7 +156,7 @@ public final class BatchLoader: Sendable {
     ) throws(ImageError) -> (filled: [Int], lost: [SkippedImage]) {
         let failures = Mutex<[Int: ImageError]>([:])
         // Kept images take so little time that a second thread would rather be in the way of the training.
-        let fillers = kept.count == count ? Workers(1) : workers
+        let fillers = keptCount == count ? Workers(1) : workers
         fillers.forEach(places.count) { index, _ in
             do throws(ImageError) {
                 let image = try image(at: places[index], epoch: epoch)
@@ -178,27 +181,21 @@ public final class BatchLoader: Sendable {
         return (filled, lost.map { SkippedImage(url: items[places[$0.key]].url, reason: $0.value) })
     }
 
-    private typealias Read = (item: ImageFolder.Item, image: Image?)
-
+    /// Reads all images, keeps the first of them, and gives the errors of those that cannot be read by their places.
     private static func read(
-        _ items: [ImageFolder.Item], _ preprocessing: Preprocessing, workers: Workers, keeping limit: Int,
+        _ items: [ImageFolder.Item], _ preprocessing: Preprocessing, workers: Workers, into kept: ImageStore,
         onRead: (Int) -> Void
-    ) -> (readable: [Read], skipped: [SkippedImage]) {
-        let outcomes = workers.map(items.count, onProgress: onRead) { place in
-            Result { () throws(ImageError) -> Image? in
+    ) -> [Int: ImageError] {
+        let failures = Mutex<[Int: ImageError]>([:])
+        _ = workers.map(items.count, onProgress: onRead) { place in
+            do throws(ImageError) {
                 let image = try preprocessing.prepare(items[place].url)
-                return place < limit ? image : nil
+                if place < kept.capacity { kept[place] = image }
+            } catch {
+                failures.withLock { $0[place] = error }
             }
         }
-        var readable: [Read] = []
-        var skipped: [SkippedImage] = []
-        for (item, outcome) in zip(items, outcomes) {
-            switch outcome {
-            case .success(let image): readable.append((item, image))
-            case .failure(let error): skipped.append(SkippedImage(url: item.url, reason: error))
-            }
-        }
-        return (readable, skipped)
+        return failures.withLock { $0 }
     }
 }
 

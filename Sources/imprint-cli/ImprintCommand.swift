@@ -15,6 +15,6 @@ struct ImprintCommand: ParsableCommand {
         version: "0.1.0",
         subcommands: [
             TrainCommand.self, EvaluateCommand.self, ClassifyCommand.self, InspectCommand.self, DrawCommand.self,
-            BenchCommand.self,
+            AugmentCommand.self, BenchCommand.self,
         ])
 }
