@@ -29,16 +29,21 @@ public struct SkippedImage: Sendable, Equatable {
     }
 }
 
-/// Some images as a network reads them, with their labels; valid only inside the closure that it is passed to.
+/// Some images with their labels; valid only inside the closure that it is passed to.
 public struct Batch {
-    /// [count, height, width, channels].
-    public let values: UnsafeBufferPointer<Float>
     /// The label of each image.
     public let labels: [Int]
     /// The place of each image among the loader's items.
     public let places: [Int]
     /// The number of images.
     public var count: Int { labels.count }
+    fileprivate let samples: UnsafeBufferPointer<UInt8>
+    fileprivate let preprocessing: Preprocessing
+
+    /// Writes the images as a network reads them: [count, height, width, channels].
+    ///
+    /// `values` has room for all of them; what is beyond stays as it is.
+    public func write(to values: UnsafeMutableBufferPointer<Float>) { preprocessing.normalize(samples, into: values) }
 }
 
 /// Gives the images of a data set in batches, epoch after epoch.
@@ -102,7 +107,7 @@ public final class BatchLoader: Sendable {
     /// The number of images of an epoch.
     public var count: Int { items.count }
     /// The bytes of the prepared images that are kept.
-    public var keptByteCount: Int { keptCount * valuesPerImage }
+    public var keptByteCount: Int { keptCount * bytesPerImage }
 
     /// Calls `body` with every batch of an epoch until it returns `false`.
     ///
@@ -127,13 +132,13 @@ public final class BatchLoader: Sendable {
         }
         start(0)
         for batch in 0..<batches {
-            let values = try buffers[batch % 2].wait()
+            let samples = try buffers[batch % 2].wait()
             if batch + 1 < batches { start(batch + 1) }
             let places = buffers[batch % 2].places
             for image in buffers[batch % 2].lost { onLost(image) }
-            guard try body(Batch(values: values, labels: places.map { items[$0].label }, places: places)) else {
-                return batch + 1 == batches
-            }
+            let labels = places.map { items[$0].label }
+            let filled = Batch(labels: labels, places: places, samples: samples, preprocessing: preprocessing)
+            guard try body(filled) else { return batch + 1 == batches }
         }
         return true
     }
@@ -144,15 +149,15 @@ public final class BatchLoader: Sendable {
         return try augmentation?.variation(of: image, at: place, epoch: epoch, seed: seed) ?? image
     }
 
-    fileprivate var valuesPerImage: Int { preprocessing.width * preprocessing.height * preprocessing.channels }
-    fileprivate var valuesPerBatch: Int { valuesPerImage * min(batchSize, count) }
+    fileprivate var bytesPerImage: Int { preprocessing.width * preprocessing.height * preprocessing.channels }
+    fileprivate var bytesPerBatch: Int { bytesPerImage * min(batchSize, count) }
 
-    /// Fills `values` with the images at `places`, and tells which of them could not be read.
+    /// Fills `samples` with the images at `places`, and tells which of them could not be read.
     ///
     /// The images that can be read stand together at the start, in order.
     /// - Throws: The first error, where no image can be read.
     fileprivate func fill(
-        _ values: UnsafeMutableBufferPointer<Float>, _ places: [Int], epoch: Int
+        _ samples: UnsafeMutableBufferPointer<UInt8>, _ places: [Int], epoch: Int
     ) throws(ImageError) -> (filled: [Int], lost: [SkippedImage]) {
         let failures = Mutex<[Int: ImageError]>([:])
         // Kept images take so little time that a second thread would rather be in the way of the training.
@@ -160,8 +165,8 @@ public final class BatchLoader: Sendable {
         fillers.forEach(places.count) { index, _ in
             do throws(ImageError) {
                 let image = try image(at: places[index], epoch: epoch)
-                let range = (index * valuesPerImage)..<((index + 1) * valuesPerImage)
-                preprocessing.normalize(image, into: UnsafeMutableBufferPointer(rebasing: values[range]))
+                let range = (index * bytesPerImage)..<((index + 1) * bytesPerImage)
+                _ = UnsafeMutableBufferPointer(rebasing: samples[range]).update(fromContentsOf: image.samples)
             } catch {
                 failures.withLock { $0[index] = error }
             }
@@ -171,9 +176,8 @@ public final class BatchLoader: Sendable {
         if failed.count == places.count { throw first.value }
         var filled: [Int] = []
         for (index, place) in places.enumerated() where failed[index] == nil {
-            if let base = values.baseAddress {
-                (base + filled.count * valuesPerImage).update(
-                    from: base + index * valuesPerImage, count: valuesPerImage)
+            if let base = samples.baseAddress {
+                (base + filled.count * bytesPerImage).update(from: base + index * bytesPerImage, count: bytesPerImage)
             }
             filled.append(place)
         }
@@ -205,23 +209,23 @@ private final class BatchBuffer: @unchecked Sendable {
     private(set) var places: [Int] = []
     private(set) var lost: [SkippedImage] = []
     private let loader: BatchLoader
-    private let values: UnsafeMutableBufferPointer<Float>
+    private let samples: UnsafeMutableBufferPointer<UInt8>
     private let filling = DispatchGroup()
     private var failure: ImageError?
 
     init(_ loader: BatchLoader) {
         self.loader = loader
-        values = .allocate(capacity: loader.valuesPerBatch)
-        values.initialize(repeating: 0)
+        samples = .allocate(capacity: loader.bytesPerBatch)
+        samples.initialize(repeating: 0)
     }
 
-    deinit { values.deallocate() }
+    deinit { samples.deallocate() }
 
     func startFilling(_ places: [Int], epoch: Int) {
         DispatchQueue.global(qos: .userInitiated).async(group: filling) { [self] in
             failure = nil
             do throws(ImageError) {
-                (self.places, lost) = try loader.fill(values, places, epoch: epoch)
+                (self.places, lost) = try loader.fill(samples, places, epoch: epoch)
             } catch {
                 failure = error
             }
@@ -231,9 +235,9 @@ private final class BatchBuffer: @unchecked Sendable {
     /// Returns when nothing is being filled in any more.
     func finish() { filling.wait() }
 
-    func wait() throws(ImageError) -> UnsafeBufferPointer<Float> {
+    func wait() throws(ImageError) -> UnsafeBufferPointer<UInt8> {
         finish()
         if let failure { throw failure }
-        return UnsafeBufferPointer(rebasing: values[..<(places.count * loader.valuesPerImage)])
+        return UnsafeBufferPointer(rebasing: samples[..<(places.count * loader.bytesPerImage)])
     }
 }

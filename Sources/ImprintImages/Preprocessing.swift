@@ -67,8 +67,14 @@ public struct Preprocessing: Codable, Hashable, Sendable {
         precondition(
             image.width == width && image.height == height && image.channels == channels,
             "the image is \(image.width)x\(image.height)x\(image.channels), not \(width)x\(height)x\(channels)")
-        precondition(values.count >= image.samples.count, "\(values.count) numbers are too few for the image")
-        imprint_normalize_samples(image.samples, values.baseAddress, width * height, channels, mean, scale)
+        image.samples.withUnsafeBufferPointer { normalize($0, into: values) }
+    }
+
+    /// Writes the samples of whole prepared images as the network reads them.
+    func normalize(_ samples: UnsafeBufferPointer<UInt8>, into values: UnsafeMutableBufferPointer<Float>) {
+        precondition(values.count >= samples.count, "\(values.count) numbers are too few for \(samples.count) samples")
+        imprint_normalize_samples(
+            samples.baseAddress, values.baseAddress, samples.count / channels, channels, mean, scale)
     }
 }
 
