@@ -26,13 +26,15 @@ size_t imprint_blur_scratch(int32_t width, int32_t height, int32_t channels, int
     return (size_t)width * channels * (height + 2) + 2 * (size_t)radius * channels + 3 * slack;
 }
 
+// What cutting off each share takes away on average is added again, but not so much that two samples exceed 16 bits.
+PART_OF_CLONE uint16_t bias_of(int32_t radius) { return radius < 200 ? (radius + 1) / 2 : 100; }
+
 // Sums up `count` neighbourhoods along an axis on which samples are `step` apart. Before and after the middle there are so
 // many samples, of which the last stands for all beyond it.
 PART_OF_CLONE void weigh(const uint16_t *middle, ptrdiff_t step, int32_t before, int32_t after, const uint16_t *weights,
                          int32_t radius, uint16_t *sums, size_t count) {
     for (size_t i = 0; i < count; i += 2 * lanes) {
-        // Each share is cut off, by half a unit on average.
-        vec bias = (vec){} + (uint16_t)((radius + 1) / 2);
+        vec bias = (vec){} + bias_of(radius);
         vec sum = bias + SHARE(VEC(middle + i), weights[0]);
         vec next = bias + SHARE(VEC(middle + i + lanes), weights[0]);
         for (int32_t tap = 1; tap <= radius; tap++) {

@@ -164,6 +164,13 @@ import Testing
         }
     }
 
+    @Test("A very wide blur does not overflow", arguments: [40, 90, 200] as [Float]) func wide(deviation: Float) {
+        let white = Image(width: 30, height: 20, channels: 1, filledWith: 255).blurred(deviation: deviation)
+        #expect(white.samples.allSatisfy { $0 >= 250 })
+        let black = Image(width: 30, height: 20, channels: 1).blurred(deviation: deviation)
+        #expect(black.samples.allSatisfy { $0 <= 5 })
+    }
+
     @Test("A flat picture stays as it is, and so does any with no deviation", arguments: [0, 1, 128, 255] as [UInt8])
     func flat(value: UInt8) {
         let image = Image(width: 15, height: 10, filledWith: value)
