@@ -40,8 +40,8 @@ let package = Package(
         .target(name: "CImprintKernels", exclude: ["README.md"], cSettings: kernelSettings),
         .target(name: "ImprintCore", exclude: ["README.md"], swiftSettings: settings),
         .target(
-            name: "ImprintImages", dependencies: ["ImprintCore", "CTurboJPEG", "CPNG"], exclude: ["README.md"],
-            swiftSettings: settings),
+            name: "ImprintImages", dependencies: ["ImprintCore", "CImprintKernels", "CTurboJPEG", "CPNG"],
+            exclude: ["README.md"], swiftSettings: settings),
         .target(
             name: "ImprintNetwork", dependencies: ["ImprintCore", "COpenBLAS", "CImprintKernels"],
             exclude: ["README.md"], swiftSettings: settings),

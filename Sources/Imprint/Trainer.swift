@@ -91,16 +91,22 @@ public struct Trainer: Sendable {
         _ sides: Sides, _ preprocessing: Preprocessing, onEvent: (TrainingEvent) -> Void
     ) throws -> (training: BatchLoader, validation: BatchLoader?) {
         let total = sides.training.count + sides.validation.count
-        func loader(_ items: [ImageFolder.Item], training: Bool, after read: Int) throws -> BatchLoader {
+        let memoryLimit = configuration.memoryLimit ?? SystemMemory.available / 2
+        func loader(
+            _ items: [ImageFolder.Item], training: Bool, after read: Int, memoryLimit: Int
+        ) throws -> BatchLoader {
             try BatchLoader(
                 items: items, labels: folder.labels, preprocessing: preprocessing,
                 augmentation: training ? configuration.augmentation : nil, batchSize: configuration.batchSize,
                 shuffles: training, seed: configuration.seed, workers: Workers(configuration.threads),
-                onRead: { onEvent(.reading(done: read + $0, of: total)) })
+                memoryLimit: memoryLimit, onRead: { onEvent(.reading(done: read + $0, of: total)) })
         }
-        return try (
-            loader(sides.training, training: true, after: 0),
-            sides.validation.isEmpty ? nil : loader(sides.validation, training: false, after: sides.training.count)
+        let first = try loader(sides.training, training: true, after: 0, memoryLimit: memoryLimit)
+        guard !sides.validation.isEmpty else { return (first, nil) }
+        let left = memoryLimit - first.keptByteCount
+        return (
+            first,
+            try loader(sides.validation, training: false, after: sides.training.count, memoryLimit: left)
         )
     }
 

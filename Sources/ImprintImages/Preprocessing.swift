@@ -1,3 +1,4 @@
+internal import CImprintKernels
 public import Foundation
 
 /// How a photo becomes a network's input: stored in the weights file, so that training and prediction do the same.
@@ -66,15 +67,14 @@ public struct Preprocessing: Codable, Hashable, Sendable {
         precondition(
             image.width == width && image.height == height && image.channels == channels,
             "the image is \(image.width)x\(image.height)x\(image.channels), not \(width)x\(height)x\(channels)")
-        precondition(values.count >= image.samples.count, "\(values.count) numbers are too few for the image")
-        for channel in 0..<channels {
-            let (mean, scale) = (mean[channel], scale[channel])
-            image.samples.withUnsafeBufferPointer { samples in
-                for place in stride(from: channel, to: samples.count, by: channels) {
-                    values[place] = (Float(samples[place]) - mean) * scale
-                }
-            }
-        }
+        image.samples.withUnsafeBufferPointer { normalize($0, into: values) }
+    }
+
+    /// Writes the samples of whole prepared images as the network reads them.
+    func normalize(_ samples: UnsafeBufferPointer<UInt8>, into values: UnsafeMutableBufferPointer<Float>) {
+        precondition(values.count >= samples.count, "\(values.count) numbers are too few for \(samples.count) samples")
+        imprint_normalize_samples(
+            samples.baseAddress, values.baseAddress, samples.count / channels, channels, mean, scale)
     }
 }
 

@@ -6,7 +6,9 @@ import Testing
     /// Fixtures/help-VERB.txt is what `COLUMNS=80 imprint VERB --help` printed; look at a change before taking it over.
     @Test(
         "Help pages are as they were",
-        arguments: ["", "train", "evaluate", "classify", "inspect", "audit", "prepare", "draw", "bench"])
+        arguments: [
+            "", "train", "evaluate", "classify", "inspect", "audit", "prepare", "augment", "draw", "bench",
+        ])
     func helpPages(verb: String) throws {
         let page = verb.isEmpty ? try imprint("--help") : try imprint(verb, "--help")
         let name = verb.isEmpty ? "help" : "help-\(verb)"
@@ -35,6 +37,8 @@ import Testing
             ("prepare photos --output d --quality 101", "--quality is 101, expected 1 to 100"),
             ("audit ''", "A path is empty"), ("audit photos --report ''", "A path is empty"),
             ("draw two-circles --output d --count 1", "at least one image for each of 2 labels"),
+            ("train photos --output m --memory 2XB", "The value '2XB' is invalid for '--memory <size>'"),
+            ("train photos --output m --memory -1", "--memory"),
         ])
     func values(job: String, message: String) throws {
         let run = try shell("$imprint \(job)", folder: packageFolder)

@@ -218,4 +218,50 @@ void imprint_sgd(float *parameters, const float *gradients, float *velocities, s
 // The sum of the squares.
 double imprint_sum_of_squares(const float *x, size_t count);
 
+// Images -----------------------------------------------------------------------------------------------------------
+
+// Images are [height, width, channels] of bytes, with 1, 3 or 4 channels.
+
+// Which source samples make each target sample along an axis: the target's i-th is the sum over tap < taps[i] of
+// weights[i * stride + tap] * the source's (first[i] + tap)-th. Weights are at least 0 and add up to 1.
+typedef struct {
+    size_t count, stride;
+    const int32_t *first, *taps;
+    const float *weights;
+} imprint_axis;
+
+// The numbers of scratch memory that resampling needs.
+size_t imprint_resample_scratch(size_t width, const imprint_axis *columns, size_t channels);
+// target[rows->count][columns->count][channels] of an image whose rows are `width` pixels. The target may not be the
+// source.
+void imprint_resample(const imprint_axis *rows, const imprint_axis *columns, const uint8_t *source, size_t width,
+                      size_t channels, uint8_t *target, float *scratch);
+
+typedef struct {
+    int32_t width, height, channels;
+    // The pixel at (x, y) is that of the source at ((m0 x + m1 y + m2) / s, (m3 x + m4 y + m5) / s), bilinear between its
+    // neighbours and with borders continued, for s = m6 x + m7 y + m8.
+    float map[9];
+    // Each of its samples c becomes the sum of color[k][c] * sample k, plus color[4][c].
+    float color[5][4];
+} imprint_warp;
+
+// The bytes of scratch memory that a warp needs.
+size_t imprint_warp_scratch(const imprint_warp *warp);
+// Neither target nor scratch may be the source.
+void imprint_warp_image(const imprint_warp *warp, const uint8_t *source, uint8_t *target, uint8_t *scratch);
+
+// The numbers of scratch memory that a blur needs.
+size_t imprint_blur_scratch(int32_t width, int32_t height, int32_t channels, int32_t radius);
+// The weighted mean over 2 radius + 1 pixels along columns and then rows, borders continued: weights[0] is that of the
+// middle and weights[i] those of both pixels i away, in shares of 65536. The target may not be the source.
+void imprint_blur(const uint8_t *source, uint8_t *target, int32_t width, int32_t height, int32_t channels,
+                  const uint16_t *weights, int32_t radius, uint16_t *scratch);
+// Adds a random number to every sample, nearly normal with mean 0 and deviation 147.8 * strength / 65536; the same for
+// the same key. Samples stay within 0 ... 255.
+void imprint_add_noise(uint8_t *samples, size_t count, uint64_t key, int32_t strength);
+// values[p][c] = (samples[p][c] - mean[c]) * scale[c], of 1 or 3 channels.
+void imprint_normalize_samples(const uint8_t *samples, float *values, size_t pixels, size_t channels,
+                               const float *mean, const float *scale);
+
 #endif
