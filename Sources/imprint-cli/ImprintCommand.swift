@@ -15,6 +15,6 @@ struct ImprintCommand: ParsableCommand {
         version: "0.1.0",
         subcommands: [
             TrainCommand.self, EvaluateCommand.self, ClassifyCommand.self, InspectCommand.self, AuditCommand.self,
-            PrepareCommand.self, AugmentCommand.self, DrawCommand.self, BenchCommand.self,
+            PrepareCommand.self, DrawCommand.self, AugmentCommand.self, BenchCommand.self,
         ])
 }
