@@ -35,12 +35,16 @@ let package = Package(
         .systemLibrary(
             name: "CPNG", pkgConfig: "libpng",
             providers: [.apt(["libpng-dev"]), .brew(["libpng"])]),
+        .systemLibrary(
+            name: "CLCMS", pkgConfig: "lcms2",
+            providers: [.apt(["liblcms2-dev"]), .brew(["little-cms2"])]),
 
         // The library, in the order in which data walks through it.
         .target(name: "CImprintKernels", exclude: ["README.md"], cSettings: kernelSettings),
         .target(name: "ImprintCore", exclude: ["README.md"], swiftSettings: settings),
         .target(
-            name: "ImprintImages", dependencies: ["ImprintCore", "CTurboJPEG", "CPNG"], exclude: ["README.md"],
+            name: "ImprintImages",
+            dependencies: ["ImprintCore", "CTurboJPEG", "CPNG", "CLCMS"], exclude: ["README.md"],
             swiftSettings: settings),
         .target(
             name: "ImprintNetwork", dependencies: ["ImprintCore", "COpenBLAS", "CImprintKernels"],

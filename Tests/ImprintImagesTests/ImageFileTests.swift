@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Image files") struct ImageFileTests {
     @Test(
-        "What is no JPEG or PNG is named",
+        "What is no image is named",
         arguments: [
             ([], "an empty file"), (Array("hello\n".utf8), "text"), (Array("gr\u{fc}\u{df}e".utf8), "text"),
             (Array("<!DOCTYPE html><html><body>404".utf8), "a web page (HTML)"),
@@ -19,7 +19,9 @@ import Testing
             let url = folder.appending(path: "photo.jpg")
             try Data(content).write(to: url)
             #expect(throws: ImageError.notAnImage(file: url, found: found)) { try ImageFile.decode(url) }
-            #expect("\(ImageError.notAnImage(file: url, found: found))".contains("expected a JPEG or PNG"))
+            #expect(
+                "\(ImageError.notAnImage(file: url, found: found))".contains(
+                    "expected an image (JPEG or PNG)"))
         }
     }
 
@@ -27,8 +29,8 @@ import Testing
         "Images of other kinds are named",
         arguments: [
             (Array("RIFF????WEBPVP8 ".utf8), "WebP"), ([0, 0, 0, 24] + Array("ftypheic".utf8), "HEIC"),
-            ([0, 0, 0, 24] + Array("ftypmif1".utf8), "HEIC"), ([0, 0, 0, 24] + Array("ftypavif".utf8), "AVIF"),
-            (Array("GIF89a".utf8), "GIF"), (Array("II*\0....".utf8), "TIFF"), (Array("MM\0*....".utf8), "TIFF"),
+            ([0, 0, 0, 24] + Array("ftypmif1".utf8), "HEIC"), ([0, 0, 0, 24] + Array("ftypavif".utf8), "AVIF"), (Array("GIF89a".utf8), "GIF"),
+            (Array("II*\0....".utf8), "TIFF"), (Array("MM\0*....".utf8), "TIFF"),
             (Array("BM".utf8) + [9, 9, 9, 9, 0, 0, 0, 0, 54], "BMP"),
         ] as [([UInt8], String)])
     func otherImages(content: [UInt8], name: String) throws {
@@ -36,7 +38,7 @@ import Testing
             let url = folder.appending(path: "photo.png")
             try Data(content).write(to: url)
             #expect(throws: ImageError.unsupported(file: url, what: name)) { try ImageFile.decode(url) }
-            #expect("\(ImageError.unsupported(file: url, what: name))".contains("convert it to JPEG or PNG"))
+            #expect("\(ImageError.unsupported(file: url, what: name))".contains("Convert it to JPEG or PNG"))
         }
     }
 
@@ -71,7 +73,7 @@ import Testing
         try withTemporaryFolder { folder in
             let url = folder.appending(path: name)
             try ImageFile.write(.gradient(width: 9, height: 9), to: url, quality: 80)
-            #expect(FileKind([UInt8](try Data(contentsOf: url))) == (name == "a.png" ? .png : .jpeg))
+            #expect(FileKind([UInt8](try Data(contentsOf: url))) == .image(name == "a.png" ? .png : .jpeg))
         }
     }
 

@@ -2,8 +2,7 @@ internal import Foundation
 
 /// What a file is, judged by how its content begins.
 enum FileKind: Equatable {
-    case jpeg
-    case png
+    case image(ImageFormat)
     /// An image of a kind that is not decoded, by its name.
     case otherImage(String)
     /// No image; what it is instead, with an article.
@@ -17,9 +16,9 @@ enum FileKind: Equatable {
         func begins(_ text: String, at offset: Int = 0) -> Bool { head.dropFirst(offset).starts(with: text.utf8) }
 
         if head.starts(with: [0xFF, 0xD8, 0xFF]) {
-            self = .jpeg
+            self = .image(.jpeg)
         } else if head.starts(with: [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]) {
-            self = .png
+            self = .image(.png)
         } else if begins("RIFF"), begins("WEBP", at: 8) {
             self = .otherImage("WebP")
         } else if begins("ftyp", at: 4) {
@@ -43,7 +42,7 @@ enum FileKind: Equatable {
     /// Whether the content is that of an image, decoded or not.
     var isImage: Bool {
         switch self {
-        case .jpeg, .png, .otherImage: true
+        case .image, .otherImage: true
         case .notAnImage: false
         }
     }
