@@ -36,6 +36,9 @@ let package = Package(
             name: "CPNG", pkgConfig: "libpng",
             providers: [.apt(["libpng-dev"]), .brew(["libpng"])]),
         .systemLibrary(
+            name: "CWebP", pkgConfig: "libwebp",
+            providers: [.apt(["libwebp-dev"]), .brew(["webp"])]),
+        .systemLibrary(
             name: "CLCMS", pkgConfig: "lcms2",
             providers: [.apt(["liblcms2-dev"]), .brew(["little-cms2"])]),
 
@@ -44,7 +47,7 @@ let package = Package(
         .target(name: "ImprintCore", exclude: ["README.md"], swiftSettings: settings),
         .target(
             name: "ImprintImages",
-            dependencies: ["ImprintCore", "CTurboJPEG", "CPNG", "CLCMS"], exclude: ["README.md"],
+            dependencies: ["ImprintCore", "CTurboJPEG", "CPNG", "CWebP", "CLCMS"], exclude: ["README.md"],
             swiftSettings: settings),
         .target(
             name: "ImprintNetwork", dependencies: ["ImprintCore", "COpenBLAS", "CImprintKernels"],

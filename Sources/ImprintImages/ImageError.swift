@@ -55,7 +55,7 @@ extension ImageError: CustomStringConvertible {
                 + "Remove the file or replace it."
         case .unsupported(let file, let what):
             "\(file.displayPath): found \(what), which is not supported. "
-                + "Convert it to JPEG or PNG, 8 bits a sample."
+                + "Convert it to JPEG, PNG or WebP, 8 bits a sample."
         case .truncated(let file, let reason):
             "\(file.displayPath): the image is cut short or damaged (\(reason)). "
                 + "Copy it again from where it came from, or remove it."

@@ -20,7 +20,7 @@ enum FileKind: Equatable {
         } else if head.starts(with: [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]) {
             self = .image(.png)
         } else if begins("RIFF"), begins("WEBP", at: 8) {
-            self = .otherImage("WebP")
+            self = .image(.webp)
         } else if begins("ftyp", at: 4) {
             // An ISO base media file; the brand that follows says what it holds.
             switch String(decoding: head.dropFirst(8).prefix(4), as: UTF8.self) {

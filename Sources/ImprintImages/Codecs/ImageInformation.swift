@@ -6,6 +6,8 @@ public enum ImageFormat: String, Sendable, Codable, CaseIterable {
     case jpeg = "JPEG"
     /// PNG, of any depth.
     case png = "PNG"
+    /// WebP: lossy and lossless; of an animation, the first frame.
+    case webp = "WebP"
 
     /// The names of all of them, as part of a sentence.
     static let list =
