@@ -21,6 +21,10 @@ let package = Package(
             name: "Imprint", targets: ["Imprint", "ImprintFormats", "ImprintNetwork", "ImprintImages", "ImprintCore"]),
         .executable(name: "imprint", targets: ["imprint-cli"]),
     ],
+    traits: [
+        .trait(name: "HEIC", description: "Reads HEIC photos through libheif; small devices can do without."),
+        .default(enabledTraits: ["HEIC"]),
+    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0")
     ],
@@ -39,6 +43,9 @@ let package = Package(
             name: "CWebP", pkgConfig: "libwebp",
             providers: [.apt(["libwebp-dev"]), .brew(["webp"])]),
         .systemLibrary(
+            name: "CHEIF", pkgConfig: "libheif",
+            providers: [.apt(["libheif-dev"]), .brew(["libheif"])]),
+        .systemLibrary(
             name: "CLCMS", pkgConfig: "lcms2",
             providers: [.apt(["liblcms2-dev"]), .brew(["little-cms2"])]),
 
@@ -47,8 +54,11 @@ let package = Package(
         .target(name: "ImprintCore", exclude: ["README.md"], swiftSettings: settings),
         .target(
             name: "ImprintImages",
-            dependencies: ["ImprintCore", "CTurboJPEG", "CPNG", "CWebP", "CLCMS"], exclude: ["README.md"],
-            swiftSettings: settings),
+            dependencies: [
+                "ImprintCore", "CTurboJPEG", "CPNG", "CWebP", "CLCMS",
+                .target(name: "CHEIF", condition: .when(traits: ["HEIC"])),
+            ],
+            exclude: ["README.md"], swiftSettings: settings),
         .target(
             name: "ImprintNetwork", dependencies: ["ImprintCore", "COpenBLAS", "CImprintKernels"],
             exclude: ["README.md"], swiftSettings: settings),

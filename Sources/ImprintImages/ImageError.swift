@@ -14,6 +14,8 @@ public enum ImageError: Error, Equatable, Sendable {
     case notAnImage(file: URL, found: String)
     /// The file is an image of a kind that is not read or written; `what` names it ("GIF", "12 bits a sample").
     case unsupported(file: URL, what: String)
+    /// The file is of a kind that is read in general, but not by this build or on this machine; `reason` says why.
+    case missingDecoder(file: URL, format: ImageFormat, reason: String)
     /// The image data ends early or is damaged, so that a part of the picture is missing; `reason` is the decoder's.
     case truncated(file: URL, reason: String)
     /// The image claims more pixels than `limit`.
@@ -56,6 +58,9 @@ extension ImageError: CustomStringConvertible {
         case .unsupported(let file, let what):
             "\(file.displayPath): found \(what), which is not supported. "
                 + "Convert it to JPEG, PNG or WebP, 8 bits a sample."
+        case .missingDecoder(let file, let format, let reason):
+            "\(file.displayPath): found \(format.rawValue), which cannot be decoded: \(reason). "
+                + "Mend that, or convert the photo to JPEG."
         case .truncated(let file, let reason):
             "\(file.displayPath): the image is cut short or damaged (\(reason)). "
                 + "Copy it again from where it came from, or remove it."

@@ -21,15 +21,14 @@ import Testing
             #expect(throws: ImageError.notAnImage(file: url, found: found)) { try ImageFile.decode(url) }
             #expect(
                 "\(ImageError.notAnImage(file: url, found: found))".contains(
-                    "expected an image (JPEG, PNG or WebP)"))
+                    "expected an image (JPEG, PNG, WebP or HEIC)"))
         }
     }
 
     @Test(
         "Images of other kinds are named",
         arguments: [
-            ([0, 0, 0, 24] + Array("ftypheic".utf8), "HEIC"),
-            ([0, 0, 0, 24] + Array("ftypmif1".utf8), "HEIC"), ([0, 0, 0, 24] + Array("ftypavif".utf8), "AVIF"), (Array("GIF89a".utf8), "GIF"),
+            ([0, 0, 0, 24] + Array("ftypavif".utf8), "AVIF"), (Array("GIF89a".utf8), "GIF"),
             (Array("II*\0....".utf8), "TIFF"), (Array("MM\0*....".utf8), "TIFF"),
             (Array("BM".utf8) + [9, 9, 9, 9, 0, 0, 0, 0, 54], "BMP"),
         ] as [([UInt8], String)])
@@ -41,6 +40,21 @@ import Testing
             #expect("\(ImageError.unsupported(file: url, what: name))".contains("Convert it to JPEG, PNG or WebP"))
         }
     }
+
+    #if !HEIC
+        @Test("A build without HEIC says so") func withoutHEIC() throws {
+            try withTemporaryFolder { folder in
+                let url = folder.appending(path: "photo.heic")
+                try Data([0, 0, 0, 24] + Array("ftypheic".utf8) + [0, 0, 0, 0]).write(to: url)
+                for read in [{ _ = try ImageFile.decode(url) }, { _ = try ImageFile.information(of: url) }] {
+                    #expect { try read() } throws: { error in
+                        guard case .missingDecoder(url, .heic, _)? = error as? ImageError else { return false }
+                        return "\(error)".contains("this build has no HEIC")
+                    }
+                }
+            }
+        }
+    #endif
 
     @Test("What is no file cannot be read, and is not waited for") func unreadable() throws {
         try withTemporaryFolder { folder in

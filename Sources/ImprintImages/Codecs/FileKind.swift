@@ -25,7 +25,7 @@ enum FileKind: Equatable {
             // An ISO base media file; the brand that follows says what it holds.
             switch String(decoding: head.dropFirst(8).prefix(4), as: UTF8.self) {
             case "avif", "avis": self = .otherImage("AVIF")
-            case "heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1": self = .otherImage("HEIC")
+            case "heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1": self = .image(.heic)
             default: self = .notAnImage("a video or another media file")
             }
         } else if begins("GIF8") {

@@ -8,6 +8,8 @@ public enum ImageFormat: String, Sendable, Codable, CaseIterable {
     case png = "PNG"
     /// WebP: lossy and lossless; of an animation, the first frame.
     case webp = "WebP"
+    /// HEIC, unless the build leaves it out (package trait `HEIC`).
+    case heic = "HEIC"
 
     /// The names of all of them, as part of a sentence.
     static let list =
@@ -22,7 +24,7 @@ public struct ImageInformation: Sendable, Hashable {
     public let width: Int
     /// The rows of the stored picture, in pixels.
     public let height: Int
-    /// What makes the stored picture upright.
+    /// What makes the stored picture upright; always `up` for HEIC, whose size is that of the upright picture.
     public let orientation: Orientation
     /// What the colour profile calls itself ("Display P3"); nil where there is none, or none that can be read.
     public let colorProfile: String?

@@ -28,6 +28,7 @@ struct ImageHeader {
         case .image(.jpeg): self = try JPEG.header(bytes, file: file)
         case .image(.png): self = try PNG.header(bytes, file: file)
         case .image(.webp): self = try WebP.header(bytes, file: file)
+        case .image(.heic): self = try HEIC.header(bytes, file: file)
         case .otherImage(let name): throw .unsupported(file: file, what: name)
         case .notAnImage(let found): throw .notAnImage(file: file, found: found)
         }
@@ -59,6 +60,7 @@ struct StoredPicture {
         case .jpeg: image = try JPEG.decode(bytes, header, file: file, coveringShortSide: coveringShortSide)
         case .png: image = try PNG.decode(bytes, header, file: file)
         case .webp: image = try WebP.decode(bytes, header, file: file)
+        case .heic: image = try HEIC.decode(bytes, file: file)
         }
         // No picture in memory has four inks: the decoder converts those.
         profile = header.model == .cmyk ? nil : header.profile
