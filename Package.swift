@@ -21,6 +21,10 @@ let package = Package(
             name: "Imprint", targets: ["Imprint", "ImprintFormats", "ImprintNetwork", "ImprintImages", "ImprintCore"]),
         .executable(name: "imprint", targets: ["imprint-cli"]),
     ],
+    traits: [
+        .trait(name: "HEIC", description: "Reads HEIC photos through libheif; small devices can do without."),
+        .default(enabledTraits: ["HEIC"]),
+    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0")
     ],
@@ -35,12 +39,25 @@ let package = Package(
         .systemLibrary(
             name: "CPNG", pkgConfig: "libpng",
             providers: [.apt(["libpng-dev"]), .brew(["libpng"])]),
+        .systemLibrary(
+            name: "CWebP", pkgConfig: "libwebp",
+            providers: [.apt(["libwebp-dev"]), .brew(["webp"])]),
+        .systemLibrary(
+            name: "CHEIF", pkgConfig: "libheif",
+            providers: [.apt(["libheif-dev"]), .brew(["libheif"])]),
+        .systemLibrary(
+            name: "CLCMS", pkgConfig: "lcms2",
+            providers: [.apt(["liblcms2-dev"]), .brew(["little-cms2"])]),
 
         // The library, in the order in which data walks through it.
         .target(name: "CImprintKernels", exclude: ["README.md"], cSettings: kernelSettings),
         .target(name: "ImprintCore", exclude: ["README.md"], swiftSettings: settings),
         .target(
-            name: "ImprintImages", dependencies: ["ImprintCore", "CImprintKernels", "CTurboJPEG", "CPNG"],
+            name: "ImprintImages",
+            dependencies: [
+                "ImprintCore", "CImprintKernels", "CTurboJPEG", "CPNG", "CWebP", "CLCMS",
+                .target(name: "CHEIF", condition: .when(traits: ["HEIC"])),
+            ],
             exclude: ["README.md"], swiftSettings: settings),
         .target(
             name: "ImprintNetwork", dependencies: ["ImprintCore", "COpenBLAS", "CImprintKernels"],

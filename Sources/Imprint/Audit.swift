@@ -77,7 +77,7 @@ public struct Audit: Sendable {
         var profiles: [String: Int] = [:]
         for facts in photos.compactMap(\.facts) {
             orientations[facts.orientation, default: 0] += 1
-            profiles[facts.profile ?? "none", default: 0] += 1
+            profiles[facts.colorProfile ?? "none", default: 0] += 1
         }
         (self.orientations, self.profiles) = (orientations, profiles)
         self.groups = groups.groups.count
@@ -121,7 +121,7 @@ private struct Photo {
     /// 0 for those to train on, 1 for those to validate on.
     let folder: Int
     /// What the file says of itself; nil where it cannot be read.
-    let facts: PhotoFacts?
+    let facts: ImageInformation?
     let sketch: Result<ImageSketch, ImageError>
 
     static func list(_ folders: [ImageFolder], _ groups: ImageGroups, _ workers: Workers) -> [Photo] {
@@ -131,7 +131,8 @@ private struct Photo {
         return workers.map(places.count) { place in
             let (folder, url, label) = places[place]
             return Photo(
-                url: url, label: label, folder: folder, facts: PhotoFacts(reading: url), sketch: groups.sketches[place])
+                url: url, label: label, folder: folder, facts: try? ImageFile.information(of: url),
+                sketch: groups.sketches[place])
         }
     }
 
@@ -151,6 +152,7 @@ private struct Photo {
         }
         if let facts {
             if facts.isAnimated { add(.animated, "") }
+            if let problem = facts.colorProblem { add(.colors, problem) }
             if min(facts.width, facts.height) < Audit.leastSide { add(.tiny, "\(facts.width)x\(facts.height) pixels") }
         }
         if sketch.isSubjectLikelyOutsideSquare {

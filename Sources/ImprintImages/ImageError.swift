@@ -12,8 +12,10 @@ public enum ImageError: Error, Equatable, Sendable {
     case unencodable(format: String, reason: String)
     /// The content of the file is not that of an image; `found` says what it is ("text", "an empty file").
     case notAnImage(file: URL, found: String)
-    /// The file is an image of a kind that is not read or written; `what` names it ("WebP", "12 bits a sample").
+    /// The file is an image of a kind that is not read or written; `what` names it ("GIF", "12 bits a sample").
     case unsupported(file: URL, what: String)
+    /// The file is of a kind that is read in general, but not by this build or on this machine; `reason` says why.
+    case missingDecoder(file: URL, format: ImageFormat, reason: String)
     /// The image data ends early or is damaged, so that a part of the picture is missing; `reason` is the decoder's.
     case truncated(file: URL, reason: String)
     /// The image claims more pixels than `limit`.
@@ -51,9 +53,14 @@ extension ImageError: CustomStringConvertible {
         case .unencodable(let format, let reason):
             "The image cannot be encoded as \(format): \(reason)."
         case .notAnImage(let file, let found):
-            "\(file.displayPath): expected a JPEG or PNG image, found \(found). Remove the file or replace it."
+            "\(file.displayPath): expected an image (\(ImageFormat.list)), found \(found). "
+                + "Remove the file or replace it."
         case .unsupported(let file, let what):
-            "\(file.displayPath): found \(what), which is not supported; convert it to JPEG or PNG, 8 bits a sample."
+            "\(file.displayPath): found \(what), which is not supported. "
+                + "Convert it to JPEG, PNG or WebP, 8 bits a sample."
+        case .missingDecoder(let file, let format, let reason):
+            "\(file.displayPath): found \(format.rawValue), which cannot be decoded: \(reason). "
+                + "Mend that, or convert the photo to JPEG."
         case .truncated(let file, let reason):
             "\(file.displayPath): the image is cut short or damaged (\(reason)). "
                 + "Copy it again from where it came from, or remove it."

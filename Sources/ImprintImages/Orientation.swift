@@ -73,10 +73,12 @@ private func copy(
 extension Orientation {
     /// The orientation that an EXIF block (a TIFF header and its first directory) gives, nil where it gives none.
     ///
+    /// In a JPEG a word stands before the block; some writers keep it in other formats.
     /// The block comes from a file: each offset and count in it may lie.
     init?(exif block: ArraySlice<UInt8>) {
-        guard let reader = TIFFReader(block), let directory = reader.integer(at: 4, bytes: 4),
-            let entries = reader.integer(at: directory, bytes: 2)
+        let word = Array("Exif\0\0".utf8)
+        guard let reader = TIFFReader(block.starts(with: word) ? block.dropFirst(word.count) : block),
+            let directory = reader.integer(at: 4, bytes: 4), let entries = reader.integer(at: directory, bytes: 2)
         else { return nil }
         let orientationTag = 0x0112
         let byteCounts = [3: 2, 4: 4]  // of the field types SHORT, which the specification asks for, and LONG

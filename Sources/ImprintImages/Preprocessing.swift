@@ -3,7 +3,7 @@ public import Foundation
 
 /// How a photo becomes a network's input: stored in the weights file, so that training and prediction do the same.
 ///
-/// A photo is decoded, turned upright, fitted into `width` x `height`, and each sample (0…255) becomes
+/// A photo is decoded, turned upright, fitted into `width` x `height`, brought to sRGB, and each sample (0…255) becomes
 /// (sample − mean) · scale, channel by channel.
 public struct Preprocessing: Codable, Hashable, Sendable {
     /// The width of the input, in pixels.
@@ -53,7 +53,13 @@ public struct Preprocessing: Codable, Hashable, Sendable {
     /// Reads a photo and fits it into the input.
     /// - Throws: `ImageError` where the file cannot be read as an image.
     public func prepare(_ url: URL) throws(ImageError) -> Image {
-        prepare(try ImageFile.decode(url, coveringShortSide: max(width, height)))
+        // Shrunk while it is decoded to not much more than the input's size, a picture would be scaled twice by nearly
+        // the same filter, and come out blurred. From half as much again on, that is hard to see.
+        let stored = try StoredPicture(url, coveringShortSide: max(width, height) * 3 / 2)
+        // An opaque picture has fewer colours to convert once it is small. Others are laid on white in sRGB.
+        guard stored.image.channels == 3, let profile = stored.profile else { return prepare(stored.upright) }
+        let fitted = cropAndScale.apply(stored.orientation.upright(stored.image), width: width, height: height)
+        return profile.convert(fitted).converted(toChannels: channels)
     }
 
     /// Fits an upright picture into the input; transparency is laid on white, as it is where a file is read.

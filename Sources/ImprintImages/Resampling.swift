@@ -111,7 +111,7 @@ extension Image {
     }
 
     /// Each colour divided by its alpha; black where nothing is visible.
-    private func alphaDivided() -> Image {
+    func alphaDivided() -> Image {
         var result = self
         for pixel in stride(from: 0, to: samples.count, by: 4) {
             let alpha = Int(samples[pixel + 3])

@@ -42,7 +42,7 @@ import Testing
                 "classify", "m.imprint", "photos/dark/0.png", "photos/dark/note.jpg", "photos/bright/0.png", "--json",
                 folder: folder)
             #expect(classified.status == 1)
-            #expect(classified.errors.contains("note.jpg: expected a JPEG or PNG image, found text"))
+            #expect(classified.errors.contains("note.jpg: expected an image (JPEG, PNG, WebP or HEIC), found text"))
             #expect(classified.lines.map { $0["file"] as? String } == ["photos/dark/0.png", "photos/bright/0.png"])
             for line in classified.lines {
                 let confidences = try #require(line["observations"] as? [[String: Any]])

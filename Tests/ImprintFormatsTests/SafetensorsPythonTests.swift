@@ -3,6 +3,8 @@ import ImprintFormats
 import TestSupport
 import Testing
 
+private let checkSafetensors = "ImprintFormatsTests/Fixtures/check_safetensors.py"
+
 @Suite(.enabled(if: Python.path != nil, "IMPRINT_PYTHON names no Python; ./run test sets it"))
 struct SafetensorsPythonTests {
     private struct Described: Decodable, Equatable {
@@ -27,7 +29,7 @@ struct SafetensorsPythonTests {
             let url = folder.appending(path: "ours.safetensors")
             try Safetensors.write(tensors, as: precision, to: url) { _ in metadata }
             return try JSONDecoder().decode(
-                Described.self, from: Python.script("check_safetensors.py", "describe", url.path))
+                Described.self, from: Python.output(of: checkSafetensors, ["describe", url.path]))
         }
         #expect(described.metadata == metadata)
         #expect(described.tensors.keys.sorted() == tensors.map(\.name).sorted())
@@ -44,7 +46,7 @@ struct SafetensorsPythonTests {
     func weRead() throws {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "theirs.safetensors")
-            _ = try Python.script("check_safetensors.py", "write", url.path)
+            _ = try Python.output(of: checkSafetensors, ["write", url.path])
             let file = try Safetensors.File(contentsOf: url)
             #expect(file.header.metadata == ["greeting": "say \"hi\"\né😀", "two": "2"])
             let tensors = Dictionary(uniqueKeysWithValues: file.header.tensors.map { ($0.name, $0) })
@@ -75,11 +77,11 @@ struct SafetensorsPythonTests {
             let url = folder.appending(path: "model.imprint")
             let digest = try weights.write(to: url)
             let described = try JSONDecoder().decode(
-                Described.self, from: Python.script("check_safetensors.py", "describe", url.path))
+                Described.self, from: Python.output(of: checkSafetensors, ["describe", url.path]))
             #expect(described.metadata["imprint.format"] == "1")
             #expect(described.metadata["imprint.labels"] == #"["logo","other"]"#)
             #expect(described.metadata["imprint.digest"] == digest)
-            #expect(try Python.script("check_safetensors.py", "digest", url.path) == Data(digest.utf8))
+            #expect(try Python.output(of: checkSafetensors, ["digest", url.path]) == Data(digest.utf8))
             #expect(described.tensors.count == weights.parameters.layout.entries.count)
             for entry in weights.parameters.layout.entries {
                 let found = try #require(described.tensors[entry.name])

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Image files") struct ImageFileTests {
     @Test(
-        "What is no JPEG or PNG is named",
+        "What is no image is named",
         arguments: [
             ([], "an empty file"), (Array("hello\n".utf8), "text"), (Array("gr\u{fc}\u{df}e".utf8), "text"),
             (Array("<!DOCTYPE html><html><body>404".utf8), "a web page (HTML)"),
@@ -19,16 +19,17 @@ import Testing
             let url = folder.appending(path: "photo.jpg")
             try Data(content).write(to: url)
             #expect(throws: ImageError.notAnImage(file: url, found: found)) { try ImageFile.decode(url) }
-            #expect("\(ImageError.notAnImage(file: url, found: found))".contains("expected a JPEG or PNG"))
+            #expect(
+                "\(ImageError.notAnImage(file: url, found: found))".contains(
+                    "expected an image (JPEG, PNG, WebP or HEIC)"))
         }
     }
 
     @Test(
         "Images of other kinds are named",
         arguments: [
-            (Array("RIFF????WEBPVP8 ".utf8), "WebP"), ([0, 0, 0, 24] + Array("ftypheic".utf8), "HEIC"),
-            ([0, 0, 0, 24] + Array("ftypmif1".utf8), "HEIC"), ([0, 0, 0, 24] + Array("ftypavif".utf8), "AVIF"),
-            (Array("GIF89a".utf8), "GIF"), (Array("II*\0....".utf8), "TIFF"), (Array("MM\0*....".utf8), "TIFF"),
+            ([0, 0, 0, 24] + Array("ftypavif".utf8), "AVIF"), (Array("GIF89a".utf8), "GIF"),
+            (Array("II*\0....".utf8), "TIFF"), (Array("MM\0*....".utf8), "TIFF"),
             (Array("BM".utf8) + [9, 9, 9, 9, 0, 0, 0, 0, 54], "BMP"),
         ] as [([UInt8], String)])
     func otherImages(content: [UInt8], name: String) throws {
@@ -36,9 +37,24 @@ import Testing
             let url = folder.appending(path: "photo.png")
             try Data(content).write(to: url)
             #expect(throws: ImageError.unsupported(file: url, what: name)) { try ImageFile.decode(url) }
-            #expect("\(ImageError.unsupported(file: url, what: name))".contains("convert it to JPEG or PNG"))
+            #expect("\(ImageError.unsupported(file: url, what: name))".contains("Convert it to JPEG, PNG or WebP"))
         }
     }
+
+    #if !HEIC
+        @Test("A build without HEIC says so") func withoutHEIC() throws {
+            try withTemporaryFolder { folder in
+                let url = folder.appending(path: "photo.heic")
+                try Data([0, 0, 0, 24] + Array("ftypheic".utf8) + [0, 0, 0, 0]).write(to: url)
+                for read in [{ _ = try ImageFile.decode(url) }, { _ = try ImageFile.information(of: url) }] {
+                    #expect { try read() } throws: { error in
+                        guard case .missingDecoder(url, .heic, _)? = error as? ImageError else { return false }
+                        return "\(error)".contains("this build has no HEIC")
+                    }
+                }
+            }
+        }
+    #endif
 
     @Test("What is no file cannot be read, and is not waited for") func unreadable() throws {
         try withTemporaryFolder { folder in
@@ -71,7 +87,7 @@ import Testing
         try withTemporaryFolder { folder in
             let url = folder.appending(path: name)
             try ImageFile.write(.gradient(width: 9, height: 9), to: url, quality: 80)
-            #expect(FileKind([UInt8](try Data(contentsOf: url))) == (name == "a.png" ? .png : .jpeg))
+            #expect(FileKind([UInt8](try Data(contentsOf: url))) == .image(name == "a.png" ? .png : .jpeg))
         }
     }
 

@@ -70,9 +70,10 @@ import Testing
     @Test("An odd size shrinks to no less than what must be covered") func oddSizes() {
         for shortSide in 1...70 {
             for covering in 1...shortSide {
-                let eighths = Int(JPEG.eighths(shortSide: shortSide, covering: covering))
+                let eighths = JPEG.eighths(shortSide: shortSide, covering: covering)
                 #expect((shortSide * eighths + 7) / 8 >= covering)
-                #expect(eighths == 1 || (shortSide * (eighths - 1) + 7) / 8 < covering)
+                #expect([1, 2, 4, 8].contains(eighths))
+                #expect(eighths == 1 || (shortSide * (eighths / 2) + 7) / 8 < covering)
             }
         }
     }
@@ -122,12 +123,21 @@ import Testing
         }
     }
 
-    @Test("Twelve bits a sample are unsupported, not damaged") func twelveBits() throws {
+    @Test(
+        "Twelve bits a sample, and no loss, are unsupported, not damaged",
+        arguments: [(4, 12), (1, 0xC3)] as [(Int, UInt8)])
+    func unsupported(place: Int, value: UInt8) throws {
         var bytes = try ImageFile.encodeJPEG(.gradient(width: 16, height: 16))
         let frame = try #require(bytes.firstRange(of: [0xFF, 0xC0])).lowerBound
-        bytes[frame + 4] = 12
+        bytes[frame + place] = value
         #expect { try decode(bytes) } throws: { error in
             if case .unsupported? = error as? ImageError { true } else { false }
         }
+    }
+
+    @Test("Stray bytes behind the picture, as phones write them, do no harm") func strayBytes() throws {
+        let plain = try ImageFile.encodeJPEG(.gradient(width: 40, height: 24))
+        #expect(try decode(plain.dropLast(2) + [0, 0, 0, 7] + plain.suffix(2)) == decode(plain))
+        #expect(try decode(plain + [1, 2, 3]) == decode(plain))
     }
 }

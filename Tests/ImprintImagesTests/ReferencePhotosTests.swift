@@ -21,4 +21,35 @@ struct ReferencePhotosTests {
         }
         #expect(turned == 517)
     }
+
+    @Test(
+        "Photos are prepared as Pillow prepares them, within 32 dB each",
+        .enabled(if: Python.path != nil, "IMPRINT_PYTHON names no Python; ./run test sets it"))
+    func preparedLikePillow() throws {
+        let folder = try ImageFolder(at: ReferenceData.folder.appending(path: "data/viget-train"))
+        #if DEBUG
+            let photos = stride(from: 0, to: folder.items.count, by: 20).map { folder.items[$0].url }
+        #else
+            let photos = folder.items.map(\.url)
+        #endif
+        let side = 224
+        try withTemporaryFolder { temporary in
+            let output = temporary.appending(path: "pillow").path
+            _ = try Python.output(
+                of: "ImprintImagesTests/Fixtures/resize-photos.py", ["\(side)", output] + photos.map(\.path))
+            let expected = [UInt8](try Data(contentsOf: URL(filePath: output)))
+            let length = side * side * 3
+            #expect(expected.count == photos.count * length)
+            let rules = Preprocessing(width: side, height: side)
+            let decibels = try photos.enumerated().map { index, photo in
+                let samples = try rules.prepare(photo).samples
+                let decibels = peakSignalToNoise(samples, expected[(index * length)..<((index + 1) * length)])
+                #expect(decibels >= 32, "\(photo.lastPathComponent)")
+                return decibels
+            }.sorted()
+            let (worst, median) = (decibels[0], decibels[decibels.count / 2])
+            print("\(photos.count) photos against Pillow: \(worst) dB at worst, \(median) dB in the middle")
+            #expect(median >= 40)
+        }
+    }
 }

@@ -36,6 +36,15 @@ func largestDifference(_ a: some Collection<UInt8>, _ b: some Collection<UInt8>)
     return zip(a, b).map { abs(Int($0) - Int($1)) }.max() ?? 0
 }
 
+/// How alike two pictures are, in dB: 10 lg (255² / mean square difference).
+func peakSignalToNoise(_ a: some Collection<UInt8>, _ b: some Collection<UInt8>) -> Double {
+    let sum = zip(a, b).reduce(0) { sum, pair in
+        let difference = Int(pair.0) - Int(pair.1)
+        return sum + difference * difference
+    }
+    return 10 * log10(255 * 255 * Double(a.count) / Double(max(sum, 1)))
+}
+
 /// Decodes bytes through a file, whose name says nothing about its content.
 func decode(_ bytes: [UInt8], coveringShortSide: Int? = nil, keepsAlpha: Bool = false) throws -> Image {
     try withTemporaryFolder { folder in

@@ -2,8 +2,7 @@ internal import Foundation
 
 /// What a file is, judged by how its content begins.
 enum FileKind: Equatable {
-    case jpeg
-    case png
+    case image(ImageFormat)
     /// An image of a kind that is not decoded, by its name.
     case otherImage(String)
     /// No image; what it is instead, with an article.
@@ -17,16 +16,16 @@ enum FileKind: Equatable {
         func begins(_ text: String, at offset: Int = 0) -> Bool { head.dropFirst(offset).starts(with: text.utf8) }
 
         if head.starts(with: [0xFF, 0xD8, 0xFF]) {
-            self = .jpeg
+            self = .image(.jpeg)
         } else if head.starts(with: [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]) {
-            self = .png
+            self = .image(.png)
         } else if begins("RIFF"), begins("WEBP", at: 8) {
-            self = .otherImage("WebP")
+            self = .image(.webp)
         } else if begins("ftyp", at: 4) {
             // An ISO base media file; the brand that follows says what it holds.
             switch String(decoding: head.dropFirst(8).prefix(4), as: UTF8.self) {
             case "avif", "avis": self = .otherImage("AVIF")
-            case "heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1": self = .otherImage("HEIC")
+            case "heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1": self = .image(.heic)
             default: self = .notAnImage("a video or another media file")
             }
         } else if begins("GIF8") {
@@ -43,7 +42,7 @@ enum FileKind: Equatable {
     /// Whether the content is that of an image, decoded or not.
     var isImage: Bool {
         switch self {
-        case .jpeg, .png, .otherImage: true
+        case .image, .otherImage: true
         case .notAnImage: false
         }
     }

@@ -1,8 +1,10 @@
 public import Foundation
 
-/// Image files in and out: JPEG and PNG, told apart by their content and never by their name.
+/// Image files in and out, told apart by their content and never by their name; `ImageFormat` lists what is read.
 public enum ImageFile {
-    /// Decodes the image file at `url`, upright.
+    /// Decodes the image file at `url`, upright and in sRGB.
+    ///
+    /// Colours that cannot be converted are taken for sRGB; `information(of:)` says why.
     ///
     /// - Parameters:
     ///   - coveringShortSide: Where given, a large JPEG may be shrunk while it is decoded, which is much faster; the
@@ -10,21 +12,12 @@ public enum ImageFile {
     ///   - keepsAlpha: Whether an image with transparency gives 4 channels. Otherwise it is laid on white.
     /// - Returns: The image with 3 channels, or 4 where it has transparency and `keepsAlpha` is true.
     /// - Throws: `ImageError` where the file cannot be read, is no image, is of an unsupported kind, is cut short or
-    ///   damaged anywhere, or has more than `pixelLimit` pixels.
+    ///   damaged anywhere, or has more than `pixelLimit` pixels or `byteLimit` bytes.
     public static func decode(
         _ url: URL, coveringShortSide: Int? = nil, keepsAlpha: Bool = false
     ) throws(ImageError) -> Image {
-        let bytes = try read(url)
-        switch FileKind(bytes) {
-        case .jpeg:
-            let image = try JPEG.decode(bytes, file: url, coveringShortSide: coveringShortSide)
-            return JPEGSegments(bytes).orientation.upright(image)
-        case .png:
-            let image = try PNG.decode(bytes, file: url)
-            return PNGChunks(bytes).orientation.upright(keepsAlpha ? image : image.laidOnWhite())
-        case .otherImage(let name): throw .unsupported(file: url, what: name)
-        case .notAnImage(let found): throw .notAnImage(file: url, found: found)
-        }
+        let upright = try StoredPicture(url, coveringShortSide: coveringShortSide).upright
+        return keepsAlpha ? upright : upright.laidOnWhite()
     }
 
     /// The most pixels that an image file may have: 200 million.
@@ -32,13 +25,8 @@ public enum ImageFile {
     /// It is checked before memory is taken: a file of some hundred bytes can claim billions of pixels.
     public static let pixelLimit = 200_000_000
 
-    private static let byteLimit = 1 << 30
-
-    static func checkSize(width: Int, height: Int, file: URL) throws(ImageError) {
-        guard width * height <= pixelLimit else {
-            throw .tooLarge(file: file, width: width, height: height, limit: pixelLimit)
-        }
-    }
+    /// The most bytes that an image file may have: 1 GiB; it is read into memory as a whole.
+    public static let byteLimit = 1 << 30
 
     /// Encodes an image as a JPEG of the given quality (1…100); transparency is laid on white.
     ///
@@ -69,7 +57,7 @@ public enum ImageFile {
         }
     }
 
-    private static func read(_ url: URL) throws(ImageError) -> [UInt8] {
+    static func read(_ url: URL) throws(ImageError) -> [UInt8] {
         // A device or a pipe could be read for ever, and what is no image may be of any size.
         guard let status = FileStatus(url) else {
             throw .unreadable(file: url, reason: "there is no such file, or no permission to look into its folder")
@@ -79,10 +67,15 @@ public enum ImageFile {
         guard status.size <= byteLimit else {
             throw .unreadable(file: url, reason: "it holds \(status.size) bytes, expected at most \(byteLimit)")
         }
-        do {
-            return [UInt8](try Data(contentsOf: url))
-        } catch {
-            throw .unreadable(file: url, reason: reason(of: error))
+        guard let stream = fopen(url.displayPath, "rb") else {
+            throw .unreadable(file: url, reason: String(cString: strerror(errno)))
         }
+        defer { fclose(stream) }
+        // Straight to where they stay: copying megabytes takes as long as scaling a decoded photo down.
+        let bytes = [UInt8](unsafeUninitializedCapacity: status.size) { target, count in
+            count = fread(target.baseAddress, 1, status.size, stream)
+        }
+        guard ferror(stream) == 0 else { throw .unreadable(file: url, reason: "the disk gives an error") }
+        return bytes
     }
 }

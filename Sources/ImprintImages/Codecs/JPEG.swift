@@ -3,39 +3,51 @@ internal import Foundation
 
 /// JPEG in and out through libturbojpeg.
 enum JPEG {
-    /// Decodes a baseline or progressive, grey, colour or CMYK JPEG to RGB, as stored (not yet upright).
+    static func header(_ bytes: [UInt8], file: URL) throws(ImageError) -> ImageHeader {
+        let decoder = try decoder(file)
+        defer { tjDestroy(decoder) }
+        var (width, height, subsampling, colorSpace): (Int32, Int32, Int32, Int32) = (0, 0, 0, 0)
+        // A header that is refused only for rare subsampling still gives its size, and the picture can be decoded.
+        _ = tjDecompressHeader3(decoder, bytes, UInt(bytes.count), &width, &height, &subsampling, &colorSpace)
+        guard width > 0, height > 0 else { throw failure(of: decoder, file: file) }
+        let segments = JPEGSegments(bytes)
+        var header = ImageHeader(format: .jpeg, width: Int(width), height: Int(height))
+        switch UInt32(bitPattern: colorSpace) {
+        case TJCS_GRAY.rawValue: header.model = .grey
+        case TJCS_CMYK.rawValue, TJCS_YCCK.rawValue: header.model = .cmyk
+        default: header.model = .rgb
+        }
+        header.orientation = segments.orientation
+        header.colors = segments.profile
+        return header
+    }
+
+    /// Decodes a baseline or progressive, grey, colour or CMYK JPEG to RGB, as stored; CMYK comes out in sRGB.
     ///
     /// With `coveringShortSide`, the picture is shrunk while it is decoded, to the smallest *n*/8 of its size whose
     /// short side is still at least that long.
-    static func decode(_ bytes: [UInt8], file: URL, coveringShortSide: Int?) throws(ImageError) -> Image {
-        guard let decoder = tjInitDecompress() else {
-            throw .unreadable(file: file, reason: "the JPEG decoder has no memory")
-        }
+    static func decode(
+        _ bytes: [UInt8], _ header: ImageHeader, file: URL, coveringShortSide: Int?
+    ) throws(ImageError) -> Image {
+        let decoder = try decoder(file)
         defer { tjDestroy(decoder) }
-        let size = UInt(bytes.count)
-        var (width, height, subsampling, colorSpace): (Int32, Int32, Int32, Int32) = (0, 0, 0, 0)
-        // A header that is refused only for rare subsampling still gives its size, and the picture can be decoded.
-        _ = tjDecompressHeader3(decoder, bytes, size, &width, &height, &subsampling, &colorSpace)
-        guard width > 0, height > 0 else { throw failure(of: decoder, file: file) }
-        try ImageFile.checkSize(width: Int(width), height: Int(height), file: file)
-
-        let eighths = eighths(shortSide: Int(min(width, height)), covering: coveringShortSide)
-        (width, height) = ((width * eighths + 7) / 8, (height * eighths + 7) / 8)
-        let isCMYK = colorSpace == TJCS_CMYK.rawValue || colorSpace == TJCS_YCCK.rawValue
-        let channels = isCMYK ? 4 : 3
+        let eighths = eighths(shortSide: min(header.width, header.height), covering: coveringShortSide)
+        let (width, height) = ((header.width * eighths + 7) / 8, (header.height * eighths + 7) / 8)
+        let isCMYK = header.model == .cmyk
+        let sampleCount = width * height * (isCMYK ? 4 : 3)
         let format = isCMYK ? TJPF_CMYK : TJPF_RGB
-        let sampleCount = Int(width) * Int(height) * channels
-        var status: Int32 = 0
+        var isWhole = false
         let samples = [UInt8](unsafeUninitializedCapacity: sampleCount) { target, count in
-            status = tjDecompress2(
-                decoder, bytes, size, target.baseAddress, width, 0, height, Int32(format.rawValue), TJFLAG_LIMITSCANS)
+            let status = tjDecompress2(
+                decoder, bytes, UInt(bytes.count), target.baseAddress, Int32(width), 0, Int32(height),
+                Int32(format.rawValue), TJFLAG_LIMITSCANS)
+            isWhole = status == 0 || isHarmless(decoder)
             // A failed decode leaves memory unset, and none of it is looked at.
-            count = status == 0 ? sampleCount : 0
+            count = isWhole ? sampleCount : 0
         }
-        guard status == 0 else { throw failure(of: decoder, file: file) }
+        guard isWhole else { throw failure(of: decoder, file: file) }
         return Image(
-            width: Int(width), height: Int(height), channels: 3,
-            samples: isCMYK ? rgb(cmyk: samples, isInverted: JPEGSegments(bytes).hasAdobeMarker) : samples)
+            width: width, height: height, channels: 3, samples: isCMYK ? rgb(cmyk: samples, bytes, header) : samples)
     }
 
     /// Encodes an image (grey or RGB) as a baseline JPEG with colour at full resolution (4:4:4).
@@ -64,10 +76,24 @@ enum JPEG {
         return Array(UnsafeBufferPointer(start: output, count: Int(size)))
     }
 
-    /// The smallest number of eighths that keeps a short side at least `covering` long; 8 where none does.
-    static func eighths(shortSide: Int, covering: Int?) -> Int32 {
+    /// The smallest of 1, 2, 4 and 8 eighths that keeps a short side at least `covering` long; 8 where none does.
+    ///
+    /// The decoder knows the others too, but without vector instructions: with those a photo of more pixels takes less time.
+    static func eighths(shortSide: Int, covering: Int?) -> Int {
         guard let covering else { return 8 }
-        return Int32((1..<8).first { (shortSide * $0 + 7) / 8 >= covering } ?? 8)
+        return [1, 2, 4].first { (shortSide * $0 + 7) / 8 >= covering } ?? 8
+    }
+
+    private static func decoder(_ file: URL) throws(ImageError) -> tjhandle {
+        guard let decoder = tjInitDecompress() else {
+            throw .unreadable(file: file, reason: "the JPEG decoder has no memory")
+        }
+        return decoder
+    }
+
+    /// Whether all that the decoder minds are stray bytes behind the picture, as some phones write them.
+    private static func isHarmless(_ decoder: tjhandle) -> Bool {
+        tjGetErrorCode(decoder) == TJERR_WARNING.rawValue && message(of: decoder).hasSuffix("before marker 0xd9")
     }
 
     private static func failure(of decoder: tjhandle, file: URL) -> ImageError {
@@ -83,16 +109,16 @@ enum JPEG {
         tjGetErrorStr2(handle).map { String(cString: $0) } ?? "unknown error"
     }
 
-    /// RGB of CMYK samples: red = (1 − C)(1 − K), and so on.
-    ///
-    /// Adobe's writers store 1 − C and so on to begin with.
-    private static func rgb(cmyk: [UInt8], isInverted: Bool) -> [UInt8] {
-        let flip: UInt8 = isInverted ? 0 : 255
+    /// sRGB of CMYK samples, by the file's profile, else red = (1 − C)(1 − K), and so on.
+    private static func rgb(cmyk stored: [UInt8], _ bytes: [UInt8], _ header: ImageHeader) -> [UInt8] {
+        // Adobe's writers store 1 − C and so on.
+        let cmyk = JPEGSegments(bytes).hasAdobeMarker ? stored.map { 255 - $0 } : stored
+        if let converted = header.profile?.convert(cmyk: cmyk) { return converted }
         var rgb: [UInt8] = []
         rgb.reserveCapacity(cmyk.count / 4 * 3)
         for pixel in stride(from: 0, to: cmyk.count, by: 4) {
-            let light = Int(cmyk[pixel + 3] ^ flip)
-            for channel in 0..<3 { rgb.append(UInt8((Int(cmyk[pixel + channel] ^ flip) * light + 127) / 255)) }
+            let light = 255 - Int(cmyk[pixel + 3])
+            for channel in 0..<3 { rgb.append(UInt8(((255 - Int(cmyk[pixel + channel])) * light + 127) / 255)) }
         }
         return rgb
     }
@@ -129,8 +155,21 @@ struct JPEGSegments: Sequence, IteratorProtocol {
     /// The orientation in the first EXIF segment; `.up` where there is none.
     var orientation: Orientation {
         let prefix = Array("Exif\0\0".utf8)
-        let exif = first { $0.marker == 0xE1 && $0.content.starts(with: prefix) }
-        return exif.flatMap { Orientation(exif: $0.content.dropFirst(prefix.count)) } ?? .up
+        return first { $0.marker == 0xE1 && $0.content.starts(with: prefix) }.flatMap { Orientation(exif: $0.content) }
+            ?? .up
+    }
+
+    /// The ICC profile, put together from its numbered parts: a segment holds 64 kB, and a profile may be longer.
+    var profile: ColorDescription? {
+        let prefix = Array("ICC_PROFILE\0".utf8)
+        let (number, count, overhead) = (prefix.count, prefix.count + 1, prefix.count + 2)
+        let parts = filter { $0.marker == 0xE2 && $0.content.count > overhead && $0.content.starts(with: prefix) }
+            .map { Array($0.content) }.sorted { $0[number] < $1[number] }
+        guard let first = parts.first else { return nil }
+        guard parts.map({ Int($0[number]) }) == Array(1...parts.count), Int(first[count]) == parts.count else {
+            return .unusable("parts of the ICC profile are missing")
+        }
+        return .profile(parts.flatMap { $0.dropFirst(overhead) })
     }
 
     /// Whether Adobe's marker is there, whose CMYK is stored inverted.

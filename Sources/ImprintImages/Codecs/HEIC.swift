@@ -1,0 +1,142 @@
+internal import Foundation
+
+#if HEIC
+    internal import CHEIF
+
+    /// HEIC in, through libheif, which puts tiles together and turns the picture upright by itself.
+    enum HEIC {
+        static func header(_ bytes: [UInt8], file: URL) throws(ImageError) -> ImageHeader {
+            try HEICFile(bytes, file: file).header
+        }
+
+        /// Decodes to upright RGB, or RGBA where the file has alpha.
+        static func decode(_ bytes: [UInt8], file: URL) throws(ImageError) -> Image {
+            try HEICFile(bytes, file: file).decode()
+        }
+    }
+
+    /// A HEIC while it is open.
+    private final class HEICFile {
+        private let file: URL
+        private let context: OpaquePointer
+        /// The picture that the file calls its primary one.
+        private let picture: OpaquePointer
+
+        init(_ bytes: [UInt8], file: URL) throws(ImageError) {
+            self.file = file
+            guard heif_have_decoder_for_format(heif_compression_HEVC) != 0 else {
+                throw .missingDecoder(
+                    file: file, format: .heic,
+                    reason: "libheif has no decoder here; install its plug-in libheif-plugin-libde265")
+            }
+            guard let context = heif_context_alloc() else {
+                throw .unreadable(file: file, reason: "the HEIC decoder has no memory")
+            }
+            // Whoever has many photos decodes several at a time; a single one stays on the caller's thread.
+            heif_context_set_max_decoding_threads(context, 0)
+            var picture: OpaquePointer?
+            var status = heif_context_read_from_memory(context, bytes, bytes.count, nil)
+            if status.code == heif_error_Ok { status = heif_context_get_primary_image_handle(context, &picture) }
+            guard status.code == heif_error_Ok, let picture else {
+                // The context holds the text of the error, too.
+                let failure = Self.failure(status, file: file)
+                heif_context_free(context)
+                throw failure
+            }
+            self.context = context
+            self.picture = picture
+        }
+
+        deinit {
+            heif_image_handle_release(picture)
+            heif_context_free(context)
+        }
+
+        var header: ImageHeader {
+            var header = ImageHeader(
+                format: .heic, width: Int(heif_image_handle_get_width(picture)),
+                height: Int(heif_image_handle_get_height(picture)))
+            header.hasAlpha = hasAlpha
+            header.colors = colors
+            return header
+        }
+
+        private var hasAlpha: Bool { heif_image_handle_has_alpha_channel(picture) != 0 }
+
+        private var colors: ColorDescription? {
+            let size = heif_image_handle_get_raw_color_profile_size(picture)
+            if size > 0 {
+                var profile = [UInt8](repeating: 0, count: size)
+                let status = heif_image_handle_get_raw_color_profile(picture, &profile)
+                return status.code == heif_error_Ok ? .profile(profile) : .unusable("the ICC profile cannot be read")
+            }
+            var codePoints: UnsafeMutablePointer<heif_color_profile_nclx>?
+            guard heif_image_handle_get_nclx_color_profile(picture, &codePoints).code == heif_error_Ok, let codePoints
+            else { return nil }
+            defer { heif_nclx_color_profile_free(codePoints) }
+            return .codePoints(
+                primaries: Int(codePoints.pointee.color_primaries.rawValue),
+                transfer: Int(codePoints.pointee.transfer_characteristics.rawValue))
+        }
+
+        func decode() throws(ImageError) -> Image {
+            guard let options = heif_decoding_options_alloc() else {
+                throw .unreadable(file: file, reason: "the HEIC decoder has no memory")
+            }
+            defer { heif_decoding_options_free(options) }
+            options.pointee.convert_hdr_to_8bit = 1
+            options.pointee.strict_decoding = 1
+            // The tiles of a picture may disagree with the size that it claims for itself, which was checked.
+            let longestSide = max(
+                heif_image_handle_get_width(picture), heif_image_handle_get_height(picture),
+                heif_image_handle_get_ispe_width(picture), heif_image_handle_get_ispe_height(picture), 1 << 14)
+            heif_context_set_maximum_image_size_limit(context, longestSide + 1)
+
+            let channels = hasAlpha ? 4 : 3
+            var decoded: OpaquePointer?
+            let status = heif_decode_image(
+                picture, &decoded, heif_colorspace_RGB,
+                hasAlpha ? heif_chroma_interleaved_RGBA : heif_chroma_interleaved_RGB, options)
+            guard status.code == heif_error_Ok, let decoded else { throw Self.failure(status, file: file) }
+            defer { heif_image_release(decoded) }
+            let width = Int(heif_image_get_width(decoded, heif_channel_interleaved))
+            let height = Int(heif_image_get_height(decoded, heif_channel_interleaved))
+            var stride: Int32 = 0
+            guard let rows = heif_image_get_plane_readonly(decoded, heif_channel_interleaved, &stride),
+                width > 0, height > 0, Int(stride) >= width * channels
+            else { throw .truncated(file: file, reason: "the HEIC decoder gives no picture") }
+            let samples = [UInt8](unsafeUninitializedCapacity: width * height * channels) { target, count in
+                for y in 0..<height {
+                    let row = UnsafeBufferPointer(start: rows + y * Int(stride), count: width * channels)
+                    _ = target[(y * width * channels)...].initialize(from: row)
+                }
+                count = width * height * channels
+            }
+            let image = Image(width: width, height: height, channels: channels, samples: samples)
+            let isPremultiplied = hasAlpha && heif_image_handle_is_premultiplied_alpha(picture) != 0
+            return isPremultiplied ? image.alphaDivided() : image
+        }
+
+        private static func failure(_ error: heif_error, file: URL) -> ImageError {
+            let reason = error.message.map { String(cString: $0) } ?? "unknown error"
+            switch error.code {
+            case heif_error_Unsupported_feature, heif_error_Unsupported_filetype:
+                return .unsupported(file: file, what: "a kind of HEIC (\(reason))")
+            default: return .truncated(file: file, reason: reason)
+            }
+        }
+    }
+#else
+    /// HEIC in a build that leaves it out.
+    enum HEIC {
+        static func header(_ bytes: [UInt8], file: URL) throws(ImageError) -> ImageHeader { throw missing(file) }
+
+        static func decode(_ bytes: [UInt8], file: URL) throws(ImageError) -> Image { throw missing(file) }
+
+        private static func missing(_ file: URL) -> ImageError {
+            .missingDecoder(
+                file: file, format: .heic,
+                reason: "this build has no HEIC, since the package trait of that name was switched off")
+        }
+    }
+#endif

@@ -1,0 +1,71 @@
+internal import Foundation
+
+/// What a file says of its picture before any of it is decoded.
+struct ImageHeader {
+    let format: ImageFormat
+    /// The size of the picture as it is stored, in pixels.
+    let width: Int
+    let height: Int
+    var model = ColorModel.rgb
+    var hasAlpha = false
+    var isAnimated = false
+    var orientation = Orientation.up
+    /// What the file says of its colours; nil is sRGB.
+    var colors: ColorDescription?
+
+    init(format: ImageFormat, width: Int, height: Int) {
+        self.format = format
+        self.width = width
+        self.height = height
+    }
+
+    /// The way to sRGB; nil where the file says nothing.
+    var profile: ColorProfile? { ColorProfile.of(colors, model: model) }
+
+    /// Reads what the file says, and checks that its size is within the limit.
+    init(_ bytes: [UInt8], file: URL) throws(ImageError) {
+        switch FileKind(bytes) {
+        case .image(.jpeg): self = try JPEG.header(bytes, file: file)
+        case .image(.png): self = try PNG.header(bytes, file: file)
+        case .image(.webp): self = try WebP.header(bytes, file: file)
+        case .image(.heic): self = try HEIC.header(bytes, file: file)
+        case .otherImage(let name): throw .unsupported(file: file, what: name)
+        case .notAnImage(let found): throw .notAnImage(file: file, found: found)
+        }
+        guard width > 0, height > 0 else { throw .truncated(file: file, reason: "the picture has no size") }
+        guard width <= ImageFile.pixelLimit / height else {
+            throw .tooLarge(file: file, width: width, height: height, limit: ImageFile.pixelLimit)
+        }
+    }
+}
+
+/// A picture as its file stores it: not yet upright, and its colours not yet in sRGB.
+struct StoredPicture {
+    /// Red, green and blue, with alpha where the file has it.
+    let image: Image
+    let orientation: Orientation
+    /// The way to sRGB; nil where the samples are sRGB.
+    let profile: ColorProfile?
+
+    /// Decodes a file; a JPEG may be shrunk to what covers the short side given.
+    init(_ url: URL, coveringShortSide: Int?) throws(ImageError) {
+        let bytes = try ImageFile.read(url)
+        try self.init(bytes, ImageHeader(bytes, file: url), file: url, coveringShortSide: coveringShortSide)
+    }
+
+    /// Decodes the bytes of a file whose header was read.
+    init(_ bytes: [UInt8], _ header: ImageHeader, file: URL, coveringShortSide: Int?) throws(ImageError) {
+        orientation = header.orientation
+        switch header.format {
+        case .jpeg: image = try JPEG.decode(bytes, header, file: file, coveringShortSide: coveringShortSide)
+        case .png: image = try PNG.decode(bytes, header, file: file)
+        case .webp: image = try WebP.decode(bytes, header, file: file)
+        case .heic: image = try HEIC.decode(bytes, file: file)
+        }
+        // No picture in memory has four inks: the decoder converts those.
+        profile = header.model == .cmyk ? nil : header.profile
+    }
+
+    /// The picture upright and in sRGB, with alpha where the file has it.
+    var upright: Image { orientation.upright(profile?.convert(image) ?? image) }
+}

@@ -1,0 +1,292 @@
+internal import CLCMS
+internal import Synchronization
+
+/// What a file says its samples mean.
+enum ColorDescription: Hashable, Sendable {
+    /// An embedded ICC profile.
+    case profile([UInt8])
+    /// Code points of ITU-T H.273, as in HEIC (nclx) and PNG (cICP).
+    case codePoints(primaries: Int, transfer: Int)
+    /// Light is the sample to the power of `gamma` (nil: sRGB's curve); of the chromaticities, nil are sRGB's.
+    case gamma(Double?, Chromaticities?)
+    /// Something that cannot be used, and why.
+    case unusable(String)
+}
+
+/// Where white and the three primaries lie, as CIE 1931 x and y.
+struct Chromaticities: Hashable, Sendable {
+    let white, red, green, blue: Point
+
+    struct Point: Hashable, Sendable {
+        let x, y: Double
+    }
+
+    init(white: (Double, Double), red: (Double, Double), green: (Double, Double), blue: (Double, Double)) {
+        self.white = Point(x: white.0, y: white.1)
+        self.red = Point(x: red.0, y: red.1)
+        self.green = Point(x: green.0, y: green.1)
+        self.blue = Point(x: blue.0, y: blue.1)
+    }
+
+    private static let d65 = (0.3127, 0.3290)
+    static let sRGB = Chromaticities(white: d65, red: (0.64, 0.33), green: (0.30, 0.60), blue: (0.15, 0.06))
+
+    /// Those of the code points for primaries that photos use (ITU-T H.273, table 2).
+    static let ofCodePoints: [Int: Chromaticities] = [
+        1: sRGB,
+        2: sRGB,  // unspecified
+        5: Chromaticities(white: d65, red: (0.64, 0.33), green: (0.29, 0.60), blue: (0.15, 0.06)),
+        6: Chromaticities(white: d65, red: (0.630, 0.340), green: (0.310, 0.595), blue: (0.155, 0.070)),
+        9: Chromaticities(white: d65, red: (0.708, 0.292), green: (0.170, 0.797), blue: (0.131, 0.046)),
+        12: Chromaticities(white: d65, red: (0.680, 0.320), green: (0.265, 0.690), blue: (0.150, 0.060)),
+    ]
+
+    /// Whether the points span colours at all; numbers from a file may not.
+    var isSound: Bool {
+        let points = [white, red, green, blue]
+        let area = (green.x - red.x) * (blue.y - red.y) - (blue.x - red.x) * (green.y - red.y)
+        return points.allSatisfy { (0...1).contains($0.x) && (0.001...1).contains($0.y) } && abs(area) > 0.001
+    }
+}
+
+/// Which kind of samples a file stores.
+enum ColorModel: Hashable, Sendable {
+    /// One channel, which is decoded as three equal ones.
+    case grey
+    case rgb
+    /// Four channels; 0 is no ink.
+    case cmyk
+}
+
+/// The way from the colours of a file to sRGB, through Little CMS; perceptual intent, 8 bits in and out.
+///
+/// A folder of photos has few distinct profiles, so that each is made ready once and kept.
+final class ColorProfile: Sendable {
+    /// What the profile calls itself; nil where the file says nothing of its colours that can be read.
+    let name: String?
+    /// Why the samples are taken for sRGB although the file says otherwise; nil where all is well.
+    let problem: String?
+    private let conversion: Conversion
+
+    private enum Conversion: Sendable {
+        /// The samples are sRGB, or must be taken for it.
+        case none
+        /// The red, green and blue of each of the 256 values of grey.
+        case table([UInt8])
+        case rgb(Transform, withAlpha: Transform)
+        case cmyk(Transform)
+    }
+
+    private struct Key: Hashable {
+        let description: ColorDescription
+        let model: ColorModel
+    }
+
+    private static let known = Mutex<[Key: ColorProfile]>([:])
+    private static let knownLimit = 64
+
+    /// The profile for samples of a kind; without a description they are sRGB.
+    static func of(_ description: ColorDescription?, model: ColorModel) -> ColorProfile? {
+        guard let description else { return nil }
+        let key = Key(description: description, model: model)
+        // Made within the lock: threads that meet a profile at the same time wait for one of them.
+        return known.withLock { known in
+            if let profile = known[key] { return profile }
+            let profile = ColorProfile(description, model: model)
+            // Files without end, each with a profile of its own, must not fill the memory.
+            if known.count >= knownLimit { known.removeAll() }
+            known[key] = profile
+            return profile
+        }
+    }
+
+    private init(_ description: ColorDescription, model: ColorModel) {
+        do {
+            let opened = try OpenProfile(description)
+            name = opened.name
+            do {
+                conversion = try Self.conversion(from: opened, model: model)
+                problem = nil
+            } catch {
+                conversion = .none
+                problem = error.reason
+            }
+        } catch {
+            name = nil
+            conversion = .none
+            problem = error.reason
+        }
+    }
+
+    private static func conversion(from profile: OpenProfile, model: ColorModel) throws(Unusable) -> Conversion {
+        switch (model, profile.colorSpace) {
+        case (.grey, cmsSigGrayData):
+            let toGrey = try Transform(profile, input: Format.grey, output: Format.rgb)
+            let table = toGrey.converted([UInt8](0...255), bytesPerPixel: 1)
+            return isNearlyEqual(table, (0...255).flatMap { [$0, $0, $0] }) ? .none : .table(table)
+        case (.grey, cmsSigRgbData), (.rgb, cmsSigRgbData):
+            let toRGB = try Transform(profile, input: Format.rgb, output: Format.rgb)
+            let levels = stride(from: 0, through: 255, by: 17).map { UInt8($0) }
+            let grid = levels.flatMap { red in levels.flatMap { green in levels.flatMap { [red, green, $0] } } }
+            if isNearlyEqual(toRGB.converted(grid, bytesPerPixel: 3), grid) { return .none }
+            return .rgb(toRGB, withAlpha: try Transform(profile, input: Format.rgba, output: Format.rgba))
+        case (.cmyk, cmsSigCmykData):
+            return .cmyk(try Transform(profile, input: Format.cmyk, output: Format.rgb))
+        default:
+            throw Unusable("the profile is made for samples of another kind")
+        }
+    }
+
+    /// Whether two lists differ by rounding alone: what such a profile describes is sRGB.
+    private static func isNearlyEqual(_ a: [UInt8], _ b: [UInt8]) -> Bool {
+        zip(a, b).allSatisfy { abs(Int($0) - Int($1)) <= 1 }
+    }
+
+    /// The image in sRGB; alpha stays as it is.
+    func convert(_ image: Image) -> Image {
+        var image = image
+        switch conversion {
+        case .none, .cmyk: break
+        case .table(let table):
+            for pixel in stride(from: 0, to: image.samples.count, by: image.channels) {
+                let place = 3 * Int(image.samples[pixel])
+                for channel in 0..<3 { image.samples[pixel + channel] = table[place + channel] }
+            }
+        case .rgb(let opaque, let withAlpha):
+            (image.channels == 4 ? withAlpha : opaque).convert(&image.samples, bytesPerPixel: image.channels)
+        }
+        return image
+    }
+
+    /// The sRGB samples of CMYK ones; nil where the profile cannot tell.
+    func convert(cmyk samples: [UInt8]) -> [UInt8]? {
+        guard case .cmyk(let transform) = conversion else { return nil }
+        return transform.converted(samples, bytesPerPixel: 4)
+    }
+}
+
+/// Why a profile cannot be used.
+private struct Unusable: Error {
+    let reason: String
+
+    init(_ reason: String) { self.reason = reason }
+}
+
+/// The layouts of samples, as lcms2.h packs them: its macros do not reach Swift.
+private enum Format {
+    static let grey = of(colorSpace: 3, channels: 1)
+    static let rgb = of(colorSpace: 4, channels: 3)
+    static let rgba = of(colorSpace: 4, channels: 3, extra: 1)
+    static let cmyk = of(colorSpace: 6, channels: 4)
+
+    private static func of(colorSpace: UInt32, channels: UInt32, extra: UInt32 = 0) -> UInt32 {
+        colorSpace << 16 | extra << 7 | channels << 3 | 1
+    }
+}
+
+/// A profile while it is open.
+private final class OpenProfile {
+    let handle: cmsHPROFILE
+    let name: String
+
+    var colorSpace: cmsColorSpaceSignature { cmsGetColorSpace(handle) }
+
+    init(_ description: ColorDescription) throws(Unusable) {
+        switch description {
+        case .unusable(let reason): throw Unusable(reason)
+        case .profile(let bytes):
+            guard let profile = cmsOpenProfileFromMem(bytes, UInt32(bytes.count)) else {
+                throw Unusable("the ICC profile is damaged")
+            }
+            handle = profile
+            name = Self.description(of: profile) ?? "a profile without a name"
+        case .codePoints(let primaries, let transfer):
+            guard let chromaticities = Chromaticities.ofCodePoints[primaries] else {
+                throw Unusable("colour primaries \(primaries) of ITU-T H.273 are not known")
+            }
+            let curve: Curve
+            switch transfer {
+            // Cameras' and video's curves differ from sRGB's by what a viewer in the dark needs; photos are shown alike.
+            case 1, 2, 6, 13, 14, 15: curve = .sRGB
+            case 4: curve = .gamma(2.2)
+            case 5: curve = .gamma(2.8)
+            case 8: curve = .gamma(1)
+            case 16, 18: throw Unusable("the picture is in high dynamic range, which is not tone-mapped")
+            default: throw Unusable("transfer characteristics \(transfer) of ITU-T H.273 are not known")
+            }
+            handle = try Self.make(chromaticities, curve)
+            name = "primaries \(primaries), transfer \(transfer) of ITU-T H.273"
+        case .gamma(let gamma, let chromaticities):
+            // Outside of this range a gamma is a mistake: libpng's own limits.
+            if let gamma, !(0.01...100).contains(gamma) { throw Unusable("a gamma of \(gamma) is out of range") }
+            handle = try Self.make(chromaticities ?? .sRGB, gamma.map { .gamma($0) } ?? .sRGB)
+            name = "gamma and chromaticities of a PNG"
+        }
+    }
+
+    deinit { cmsCloseProfile(handle) }
+
+    private enum Curve {
+        case sRGB
+        case gamma(Double)
+    }
+
+    private static func make(_ chromaticities: Chromaticities, _ curve: Curve) throws(Unusable) -> cmsHPROFILE {
+        func point(_ point: Chromaticities.Point) -> cmsCIExyY { cmsCIExyY(x: point.x, y: point.y, Y: 1) }
+        let toneCurve =
+            switch curve {
+            case .gamma(let exponent): cmsBuildGamma(nil, exponent)
+            case .sRGB:  // IEC 61966-2-1
+                cmsBuildParametricToneCurve(nil, 4, [2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045])
+            }
+        defer { if let toneCurve { cmsFreeToneCurve(toneCurve) } }
+        var white = point(chromaticities.white)
+        var primaries = cmsCIExyYTRIPLE(
+            Red: point(chromaticities.red), Green: point(chromaticities.green), Blue: point(chromaticities.blue))
+        guard chromaticities.isSound, let toneCurve,
+            let profile = cmsCreateRGBProfile(&white, &primaries, [toneCurve, toneCurve, toneCurve])
+        else { throw Unusable("the chromaticities span no colours") }
+        return profile
+    }
+
+    private static func description(of profile: cmsHPROFILE) -> String? {
+        var text = [CChar](repeating: 0, count: 256)
+        _ = cmsGetProfileInfoASCII(profile, cmsInfoDescription, "en", "US", &text, UInt32(text.count - 1))
+        let name = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+        return name.isEmpty ? nil : name
+    }
+}
+
+/// A conversion of samples to sRGB.
+///
+/// Threads may share it: without its cache of one pixel (`cmsFLAGS_NOCACHE`), nothing in it changes once it is made.
+private final class Transform: @unchecked Sendable {
+    private let handle: cmsHTRANSFORM
+
+    init(_ profile: OpenProfile, input: UInt32, output: UInt32) throws(Unusable) {
+        guard let target = cmsCreate_sRGBProfile() else { throw Unusable("there is no memory for sRGB") }
+        defer { cmsCloseProfile(target) }
+        guard
+            let transform = cmsCreateTransform(
+                profile.handle, input, target, output, UInt32(INTENT_PERCEPTUAL), UInt32(cmsFLAGS_NOCACHE))
+        else { throw Unusable("the ICC profile does not lead to sRGB") }
+        handle = transform
+    }
+
+    deinit { cmsDeleteTransform(handle) }
+
+    /// Converts pixels where they are; both formats have the same size.
+    func convert(_ samples: inout [UInt8], bytesPerPixel: Int) {
+        let pixels = UInt32(samples.count / bytesPerPixel)
+        samples.withUnsafeMutableBufferPointer { cmsDoTransform(handle, $0.baseAddress, $0.baseAddress, pixels) }
+    }
+
+    /// The red, green and blue samples of pixels.
+    func converted(_ samples: [UInt8], bytesPerPixel: Int) -> [UInt8] {
+        let pixels = samples.count / bytesPerPixel
+        return [UInt8](unsafeUninitializedCapacity: 3 * pixels) { target, count in
+            cmsDoTransform(handle, samples, target.baseAddress, UInt32(pixels))
+            count = 3 * pixels
+        }
+    }
+}

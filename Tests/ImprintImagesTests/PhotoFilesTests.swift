@@ -1,0 +1,148 @@
+import Foundation
+import ImprintCore
+import TestSupport
+import Testing
+
+@testable import ImprintImages
+
+@Suite("Photos of every kind", .enabled(if: Python.path != nil, "IMPRINT_PYTHON names no Python; ./run test sets it"))
+struct PhotoFilesTests {
+    /// The largest difference that decoders of the same file may have.
+    private static let tolerances = ["jpg": 2, "png": 2, "webp": 2, "heic": 4]
+
+    @Test("Each is upright and in sRGB, as Pillow shows it") func decodesLikePillow() throws {
+        try PhotoFile.withAll { folder, photos in
+            #expect(photos.count == 70)
+            for photo in photos where canRead(photo.name) {
+                let url = folder.appending(path: photo.name)
+                let decoded = try ImageFile.decode(url, keepsAlpha: true)
+                #expect((decoded.width, decoded.height) == (photo.width, photo.height), "\(photo.name)")
+                #expect(decoded.channels == photo.channels, "\(photo.name)")
+                let difference = largestDifference(decoded.visible, photo.image.visible)
+                // Versions of Little CMS interpolate between four inks in different ways.
+                let tolerance = photo.name == "cmyk-profile.jpg" ? 10 : try #require(Self.tolerances[url.pathExtension])
+                #expect(difference <= tolerance, "\(photo.name)")
+            }
+        }
+    }
+
+    @Test("Colours in a file change what is decoded: none of the above is met by ignoring them") func colorsMatter()
+        throws
+    {
+        try PhotoFile.withAll { folder, photos in
+            for photo in photos
+            where ["p3.jpg", "cmyk-profile.jpg", "grey-profile.png", "linear.png"].contains(photo.name) {
+                let url = folder.appending(path: photo.name)
+                let bytes = try ImageFile.read(url)
+                var header = try ImageHeader(bytes, file: url)
+                header.colors = nil
+                let plain = try StoredPicture(bytes, header, file: url, coveringShortSide: nil).image
+                #expect(largestDifference(plain.samples, photo.image.samples) > 20, "\(photo.name)")
+            }
+        }
+    }
+
+    @Test("Preparing converts colours after scaling, which hardly differs from before") func prepared() throws {
+        try PhotoFile.withAll { folder, photos in
+            for photo in photos where canRead(photo.name) && photo.channels == 3 {
+                let rules = Preprocessing(width: 20, height: 20)
+                let prepared = try rules.prepare(folder.appending(path: photo.name))
+                let decibels = peakSignalToNoise(prepared.samples, rules.prepare(photo.image).samples)
+                #expect(decibels > 36, "\(photo.name)")
+            }
+        }
+    }
+
+    @Test("Threads decode at the same time") func threads() throws {
+        try PhotoFile.withAll { folder, photos in
+            let urls = photos.filter { canRead($0.name) }.map { folder.appending(path: $0.name) }
+            let together = try Workers(4).map(urls.count) { try ImageFile.decode(urls[$0]) }
+            for (url, image) in zip(urls, together) { #expect(try ImageFile.decode(url) == image, "\(url)") }
+        }
+    }
+
+    @Test("A file tells what it is without being decoded") func information() throws {
+        try PhotoFile.withAll { folder, photos in
+            func information(_ name: String) throws -> ImageInformation {
+                try ImageFile.information(of: folder.appending(path: name))
+            }
+            for photo in photos where canRead(photo.name) {
+                let found = try information(photo.name)
+                let sides = found.orientation.swapsSides ? (found.height, found.width) : (found.width, found.height)
+                #expect(sides == (photo.width, photo.height), "\(photo.name)")
+                let isKept = photo.channels == 4
+                #expect(found.hasAlpha == isKept || photo.name == "animated-part.webp", "\(photo.name)")
+                #expect(found.isAnimated == photo.name.hasPrefix("animated"), "\(photo.name)")
+                let name = URL(filePath: photo.name).deletingPathExtension().lastPathComponent
+                let isBroken = [
+                    "missing-part", "damaged-profile", "wrong-profile", "high-dynamic-range", "gamma-0",
+                    "chromaticities-0", "packed-gigabyte",
+                ].contains(name)  // swift-format-ignore
+                #expect((found.colorProblem != nil) == isBroken, "\(photo.name): \(found.colorProblem ?? "no problem")")
+            }
+            #expect(try information("p3.jpg").format == .jpeg)
+            #expect(try information("orientation-6.jpg").orientation == .right)
+            #expect(try information("long-profile.jpg").colorProfile == "Display P3")
+            #expect(try information("srgb.jpg").colorProfile == "sRGB")
+            #expect(try information("lossless.webp").colorProfile == nil)
+            #expect(try information("orientation-8.webp").colorProfile == "Display P3")
+            if canRead(".heic") { #expect(try information("alpha-p3.heic").colorProfile == "Display P3") }
+        }
+    }
+
+    @Test("A file cut short is refused, wherever it is cut") func cutShort() throws {
+        try PhotoFile.withAll { folder, photos in
+            let names = ["p3.jpg", "p3.png", "lossy-alpha-p3.webp", "animated-p3.webp", "grid-p3.heic", "alpha.heic"]
+            for name in names where canRead(name) {
+                let whole = [UInt8](try Data(contentsOf: folder.appending(path: name)))
+                for length in stride(from: 16, to: whole.count - 1, by: max(whole.count / 60, 1)) {
+                    #expect("\(name), \(length) of \(whole.count) bytes") {
+                        try decode(Array(whole[..<length]))
+                    } throws: { error in
+                        error is ImageError
+                    }
+                }
+            }
+        }
+    }
+
+    @Test("Damaged files give an image or an error, and never crash", arguments: ["jpg", "png", "webp", "heic"])
+    func damaged(type: String) throws {
+        try PhotoFile.withAll { folder, photos in
+            var random = RandomStream(seed: 7, "damage", 0)
+            var refused = 0
+            for photo in photos where photo.name.hasSuffix(type) && canRead(photo.name) {
+                let whole = [UInt8](try Data(contentsOf: folder.appending(path: photo.name)))
+                for _ in 0..<30 {
+                    var bytes = whole
+                    for _ in 0..<(1 + random.index(below: 4)) {
+                        // Headers are a small part of a file, and the interesting one.
+                        let end = random.chance(0.5) ? min(bytes.count, 700) : bytes.count
+                        let position = 4 + random.index(below: end - 4)
+                        let values: [UInt8] = [0, 1, 0x7F, 0x80, 0xFF, UInt8(random.index(below: 256))]
+                        bytes[position] = values[random.index(below: values.count)]
+                    }
+                    do { _ = try decode(bytes) } catch is ImageError { refused += 1 }
+                }
+            }
+            #expect(refused > 50 || !canRead("." + type))
+        }
+    }
+}
+
+/// Whether this build reads a file of that name.
+private func canRead(_ name: String) -> Bool {
+    #if HEIC
+        true
+    #else
+        !name.hasSuffix(".heic")
+    #endif
+}
+
+extension Image {
+    /// The samples as one sees them: nothing of the colour where nothing is visible.
+    fileprivate var visible: [UInt8] {
+        guard channels == 4 else { return samples }
+        return samples.enumerated().map { $0 % 4 < 3 && samples[$0 / 4 * 4 + 3] == 0 ? 0 : $1 }
+    }
+}
