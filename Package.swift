@@ -55,7 +55,7 @@ let package = Package(
         .target(
             name: "ImprintImages",
             dependencies: [
-                "ImprintCore", "CTurboJPEG", "CPNG", "CWebP", "CLCMS",
+                "ImprintCore", "CImprintKernels", "CTurboJPEG", "CPNG", "CWebP", "CLCMS",
                 .target(name: "CHEIF", condition: .when(traits: ["HEIC"])),
             ],
             exclude: ["README.md"], swiftSettings: settings),
@@ -63,7 +63,8 @@ let package = Package(
             name: "ImprintNetwork", dependencies: ["ImprintCore", "COpenBLAS", "CImprintKernels"],
             exclude: ["README.md"], swiftSettings: settings),
         .target(
-            name: "ImprintFormats", dependencies: ["ImprintCore", "ImprintImages", "ImprintNetwork"],
+            name: "ImprintFormats",
+            dependencies: ["ImprintCore", "ImprintImages", "ImprintNetwork", "CImprintKernels"],
             exclude: ["README.md"], swiftSettings: settings),
         .target(
             name: "Imprint", dependencies: ["ImprintCore", "ImprintImages", "ImprintNetwork", "ImprintFormats"],

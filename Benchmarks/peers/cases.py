@@ -4,6 +4,7 @@
 TRAIN = {
     "lenet-28": ("lenet", 28, 1, 32, 10),
     "logonet-96": ("logonet", 96, 3, 32, 2),
+    "logonet-96-width-0.75": ("logonet-width-0.75", 96, 3, 32, 2),
     "logonet-224": ("logonet", 224, 3, 32, 2),
     "mobilenet-v1-224": ("mobilenet-v1", 224, 3, 16, 1000),
     "resnet-50-224": ("resnet-50", 224, 3, 8, 1000),
@@ -57,14 +58,17 @@ SUITES = {
 }
 
 
+TORCH = ["torch-eager", "torch-channels-last", "torch-tuned"]
+
+# The programs that the cases of a suite are compared with.
+PEERS = {
+    "train": TORCH + ["tensorflow"],
+    "predict": TORCH + ["onnxruntime", "openvino", "ncnn"],
+    "data": ["pillow", "opencv"],
+    "layers": TORCH,
+}
+
+
 def peers(suite, case):
-    """The programs that a case can be compared with."""
-    torch = ["torch-eager", "torch-channels-last", "torch-tuned"]
-    if suite == "train":
-        return torch + ["tensorflow"]
-    if suite == "predict":
-        # ncnn takes one image at a time.
-        return torch + ["onnxruntime", "openvino"] + (["ncnn"] if PREDICT[case][3] == 1 else [])
-    if suite == "data":
-        return ["pillow", "opencv"]
-    return torch
+    """Those of the suite's programs that know the case: ncnn takes one image at a time."""
+    return [peer for peer in PEERS[suite] if peer != "ncnn" or PREDICT[case][3] == 1]

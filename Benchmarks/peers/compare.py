@@ -104,11 +104,15 @@ class Comparison:
         python = os.environ.get("IMPRINT_TENSORFLOW_PYTHON", sys.executable) if peer == "tensorflow" else sys.executable
         return [python, str(FOLDER / script), peer, suite, case, *options]
 
+    def available(self, peers):
+        """Those that are asked for and were not found missing."""
+        wanted = self.options.peer or peers
+        return [peer for peer in peers if peer in wanted and peer not in self.missing]
+
     def measure(self, suite, case, threads):
         """Imprint and every peer in turn, round after round: a list of lines for each."""
         lines = collections.defaultdict(list)
-        peers = [p for p in cases.peers(suite, case) if not self.options.peer or p in self.options.peer]
-        sides = ["imprint", *(peer for peer in peers if peer not in self.missing)]
+        sides = ["imprint", *self.available(cases.peers(suite, case))]
         for number in range(self.options.rounds):
             for side in list(sides):
                 note(f"{case}, {threads_of(threads)}, round {number + 1}: {side}")
@@ -137,12 +141,12 @@ class Comparison:
                 "median": statistics.median(medians), "min": min(medians), "max": max(medians),
                 "peakMemory": max(line["peakMemory"] for line in rounds)}
         imprint = sides.pop("imprint")
-        best = (min if lower_is_better else max)(sides, key=lambda peer: sides[peer]["median"], default=None)
-        ratio = best and imprint["median"] / sides[best]["median"]
+        for peer in sides.values():
+            ratio = imprint["median"] / peer["median"]
+            peer["ratio"] = 1 / ratio if lower_is_better else ratio
         others = [line["others"] for rounds in lines.values() for line in rounds if "others" in line]
         return {
             "bench": suite, "case": case, "threads": threads, "unit": unit, "imprint": imprint, "peers": sides,
-            "best": best, "ratio": ratio and (1 / ratio if lower_is_better else ratio),
             "others": max(others, default=None)}
 
 
@@ -154,17 +158,13 @@ def spread(side):
     return f"{number(side['median'])} ({number(side['min'])}–{number(side['max'])})"
 
 
-HEADING = ["case", "threads", "unit", "Imprint", "best peer", "its figure", "ratio", "memory", "peer's memory"]
+def against(side):
+    """A peer's figure, and how many times as fast Imprint is."""
+    return f"{number(side['median'])} ({side['ratio']:.2f}x)" if side else "–"
 
 
-def columns(row):
-    best = row["peers"].get(row["best"])
-    memory = ["", ""]
-    if row["bench"] == "train":
-        memory = [f"{side['peakMemory'] / 1e6:.0f} MB" if side else "–" for side in (row["imprint"], best)]
-    return [
-        row["case"], str(row["threads"]), row["unit"], spread(row["imprint"]), row["best"] or "–",
-        spread(best) if best else "–", f"{row['ratio']:.2f}" if best else "–", *memory]
+def memory(sides):
+    return f"{min(side['peakMemory'] for side in sides) / 1e6:.0f} MB" if sides else "–"
 
 
 class Table:
@@ -173,26 +173,33 @@ class Table:
     def __init__(self, form):
         self.form = form
         self.suite = None
+        self.peers = []
 
-    def add(self, row):
+    def add(self, row, peers):
+        """Prints a row; where a suite begins, its heading, with a column for each of the peers."""
         if self.form == "json":
             print(json.dumps(row, ensure_ascii=False), flush=True)
             return
         if row["bench"] != self.suite:
             if self.suite:
                 print()
-            self.suite = row["bench"]
-            self.line([self.suite, *HEADING[1:]])
+            self.suite, self.peers = row["bench"], peers
+            self.line([self.suite, "threads", "unit", "Imprint", *peers], ["memory", "least peer's memory"])
             if self.form == "markdown":
-                print("|---|---|---|---|---|---|---|---|---|")
-        self.line(columns(row))
+                print("|---" * (6 if self.suite == "train" else 4) + "|---" * len(peers) + "|")
+        self.line(
+            [row["case"], str(row["threads"]), row["unit"], spread(row["imprint"]),
+             *(against(row["peers"].get(peer)) for peer in self.peers)],
+            [memory([row["imprint"]]), memory(row["peers"].values())])
 
-    def line(self, texts):
+    def line(self, texts, of_training):
+        """One line; training has columns that the other suites have not."""
+        texts += of_training if self.suite == "train" else []
         if self.form == "markdown":
             print("| " + " | ".join(texts) + " |", flush=True)
         else:
-            widths = [38, 7, 8, 22, 19, 22, 5, 8, 13]
-            print("  ".join(text.ljust(width) for text, width in zip(texts, widths)).rstrip(), flush=True)
+            columns = [max(map(len, cases.SUITES[self.suite])), 7, 8, 19, *(max(14, len(peer)) for peer in self.peers)]
+            print("  ".join(text.ljust(width) for text, width in zip(texts, columns + [7, 0])).rstrip(), flush=True)
 
 
 def machine(imprint):
@@ -241,8 +248,17 @@ def main():
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--json", dest="form", action="store_const", const="json", help="one JSON object a row")
     forms.add_argument("--markdown", dest="form", action="store_const", const="markdown", help="tables in Markdown")
+    parser.add_argument("--check", action="store_true", help="read the arguments, and measure nothing")
     options = parser.parse_args()
+    known = sorted({peer for peers in cases.PEERS.values() for peer in peers})
+    for peer in options.peer or []:
+        if peer not in known:
+            parser.error(f"there is no peer \"{peer}\"; choose from {', '.join(known)}")
+    if options.rounds < 1 or options.seconds <= 0 or min(options.threads or [1]) < 1:
+        parser.error("--rounds and --threads are at least 1, --seconds more than 0")
     wanted = chosen(options.case)
+    if options.check:
+        return
     comparison = Comparison(options)
     table = Table(options.form)
     busy = []
@@ -260,7 +276,7 @@ def main():
                 continue
             for suite, case in wanted:
                 row = comparison.row(suite, case, threads)
-                table.add(row)
+                table.add(row, comparison.available(cases.PEERS[suite]))
                 if (row["others"] or 0) > BUSY:
                     busy.append(row)
     if options.form != "json":

@@ -26,9 +26,9 @@ def lenet(labels):
         nn.Linear(800, 500), relu(), nn.Linear(500, labels))
 
 
-def logonet(labels):
+def logonet(labels, channels=(32, 64, 128, 256)):
     layers, inputs = [], 3
-    for outputs in (32, 64, 128, 256):
+    for outputs in channels:
         layers += [convolution(inputs, outputs, 3, activation=relu()), nn.MaxPool2d(2)]
         inputs = outputs
     return nn.Sequential(*layers, head(inputs, labels))
@@ -77,6 +77,6 @@ def conv3x3_net(labels):
 
 
 NETWORKS = {
-    "lenet": lenet, "logonet": logonet, "mobilenet-v1": mobilenet_v1, "resnet-50": resnet_50,
-    "conv3x3-net": conv3x3_net,
+    "lenet": lenet, "logonet": logonet, "logonet-width-0.75": lambda labels: logonet(labels, (24, 48, 96, 192)),
+    "mobilenet-v1": mobilenet_v1, "resnet-50": resnet_50, "conv3x3-net": conv3x3_net,
 }

@@ -28,8 +28,8 @@ def lenet(x):
     return layers.Dense(500, "relu")(layers.Flatten()(x))
 
 
-def logonet(x):
-    for outputs in (32, 64, 128, 256):
+def logonet(x, channels=(32, 64, 128, 256)):
+    for outputs in channels:
         x = layers.MaxPool2D()(convolution(x, outputs, 3, activation=RELU))
     return layers.GlobalAveragePooling2D()(x)
 
@@ -57,10 +57,16 @@ def resnet_50(x):
     return layers.GlobalAveragePooling2D()(x)
 
 
+NETWORKS = {
+    "lenet": lenet, "logonet": logonet, "logonet-width-0.75": lambda x: logonet(x, (24, 48, 96, 192)),
+    "mobilenet-v1": mobilenet_v1, "resnet-50": resnet_50,
+}
+
+
 def step_of(case):
     name, size, channels, batch, labels = case
     inputs = tensorflow.keras.Input((size, size, channels))
-    features = {"lenet": lenet, "logonet": logonet, "mobilenet-v1": mobilenet_v1, "resnet-50": resnet_50}[name](inputs)
+    features = NETWORKS[name](inputs)
     network = tensorflow.keras.Model(inputs, layers.Dense(labels)(features) if labels else features)
     images = tensorflow.random.normal((batch, size, size, channels))
     if not labels:

@@ -1,8 +1,6 @@
 #include "imprint_kernels.h"
 
-#include <string.h>
-
-#include "clones.h"
+#include "vectors.h"
 
 // Sums are taken in float over this many rows and then added in double: fast, and exact enough for any image size.
 enum { block_rows = 64, block_channels = 256 };
@@ -30,10 +28,18 @@ CLONES void imprint_scale_channels(const float *x, const float *factor, float *y
         for (size_t c = 0; c < channels; c++) y[r * channels + c] = factor[c] * x[r * channels + c];
 }
 
-void imprint_transpose(const float *x, size_t stride, float *y, size_t rows, size_t columns) {
-    // In squares whose lines stay in cache.
-    for (size_t r0 = 0; r0 < rows; r0 += 16)
-        for (size_t c0 = 0; c0 < columns; c0 += 16)
-            for (size_t r = r0; r < rows && r < r0 + 16; r++)
-                for (size_t c = c0; c < columns && c < c0 + 16; c++) y[c * rows + r] = x[r * stride + c];
+CLONES void imprint_transpose(const float *x, size_t stride, float *y, size_t rows, size_t columns) {
+    for (size_t r0 = 0; r0 < rows; r0 += lanes)
+        for (size_t c0 = 0; c0 < columns; c0 += lanes) {
+            size_t r1 = r0 + lanes, c1 = c0 + lanes;
+            if (r1 <= rows && c1 <= columns) {
+                vec block[lanes];
+                UNROLL for (size_t r = 0; r < lanes; r++) block[r] = VEC(x + (r0 + r) * stride + c0);
+                transpose(block);
+                UNROLL for (size_t c = 0; c < lanes; c++) STORE(y + (c0 + c) * rows + r0, block[c]);
+            } else {
+                for (size_t r = r0; r < rows && r < r1; r++)
+                    for (size_t c = c0; c < columns && c < c1; c++) y[c * rows + r] = x[r * stride + c];
+            }
+        }
 }

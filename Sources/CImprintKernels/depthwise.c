@@ -39,8 +39,8 @@ INLINE int is_whole(const imprint_window *w, int32_t oy, int32_t ox, int32_t ker
 // Forward ----------------------------------------------------------------------------------------------------------
 
 // The tile whose first pixel is (oy, ox); `at_edge` says that a part of it or of what it reads may lie outside.
-INLINE void forward_tile(const imprint_window *w, const float *x, const float *weight, const float *bias, float *y,
-                         int32_t oy, int32_t ox, int32_t kernel, int32_t stride, int at_edge) {
+INLINE void forward_tile(const imprint_window *w, const float *x, const float *weight, float *y, int32_t oy, int32_t ox,
+                         int32_t kernel, int32_t stride, int at_edge) {
     const int32_t rows = tile_rows(kernel);
     ptrdiff_t channels = w->channels, x_row = w->width * channels, y_row = w->output_width * channels;
     int32_t iy = oy * stride - w->padding_top, ix = ox * stride - w->padding_left;
@@ -53,7 +53,7 @@ INLINE void forward_tile(const imprint_window *w, const float *x, const float *w
         vec taps[most_taps], sums[most_rows][tile_columns];
         load_taps(weight + c, channels, kernel, taps);
         UNROLL for (int32_t r = 0; r < rows; r++)
-            UNROLL for (int32_t p = 0; p < tile_columns; p++) sums[r][p] = bias ? VEC(bias + c) : (vec){0};
+            UNROLL for (int32_t p = 0; p < tile_columns; p++) sums[r][p] = 0;
         if (large) prefetch(next + c, rows * stride, tile_columns * stride, x_row, channels);
         UNROLL for (int32_t i = 0; i < (rows - 1) * stride + kernel; i++) {
             if (at_edge && (iy + i < 0 || iy + i >= w->height)) continue;
@@ -75,21 +75,20 @@ INLINE void forward_tile(const imprint_window *w, const float *x, const float *w
     }
 }
 
-INLINE void forward_tiles(const imprint_window *w, const float *x, const float *weight, const float *bias, float *y,
-                          int32_t kernel, int32_t stride) {
+INLINE void forward_tiles(const imprint_window *w, const float *x, const float *weight, float *y, int32_t kernel,
+                          int32_t stride) {
     const int32_t rows = tile_rows(kernel);
     for (int32_t oy = 0; oy < w->output_height; oy += rows)
         for (int32_t ox = 0; ox < w->output_width; ox += tile_columns)
-            if (is_whole(w, oy, ox, kernel, stride)) forward_tile(w, x, weight, bias, y, oy, ox, kernel, stride, 0);
-            else forward_tile(w, x, weight, bias, y, oy, ox, kernel, stride, 1);
+            if (is_whole(w, oy, ox, kernel, stride)) forward_tile(w, x, weight, y, oy, ox, kernel, stride, 0);
+            else forward_tile(w, x, weight, y, oy, ox, kernel, stride, 1);
 }
 
-INLINE void forward_plain(const imprint_window *w, const float *x, const float *weight, const float *bias, float *y) {
+INLINE void forward_plain(const imprint_window *w, const float *x, const float *weight, float *y) {
     size_t channels = w->channels;
     FOR_EACH_OUTPUT(w)
     float *out = y + OUTPUT_OFFSET(w);
-    if (bias) memcpy(out, bias, channels * sizeof(float));
-    else memset(out, 0, channels * sizeof(float));
+    memset(out, 0, channels * sizeof(float));
     FOR_EACH_TAP {
         const float *in = x + INPUT_OFFSET(w), *tap = weight + TAP(w) * channels;
         for (size_t c = 0; c < channels; c++) out[c] += in[c] * tap[c];
@@ -97,9 +96,8 @@ INLINE void forward_plain(const imprint_window *w, const float *x, const float *
     END_FOR_EACH_OUTPUT
 }
 
-CLONES void imprint_depthwise_forward(const imprint_window *w, const float *x, const float *weight, const float *bias,
-                                      float *y) {
-    CHOOSE(w, forward_tiles, forward_plain, x, weight, bias, y)
+CLONES void imprint_depthwise_forward(const imprint_window *w, const float *x, const float *weight, float *y) {
+    CHOOSE(w, forward_tiles, forward_plain, x, weight, y)
 }
 
 // Backward, input --------------------------------------------------------------------------------------------------
@@ -120,7 +118,7 @@ INLINE void backward_input_tile(const imprint_window *w, const float *dy, const 
         vec taps[most_taps], sums[2 * most_rows][2 * tile_columns];
         load_taps(weight + c, channels, kernel, taps);
         UNROLL for (int32_t r = 0; r < rows * stride; r++)
-            UNROLL for (int32_t p = 0; p < tile_columns * stride; p++) sums[r][p] = (vec){0};
+            UNROLL for (int32_t p = 0; p < tile_columns * stride; p++) sums[r][p] = (vec)0;
         if (large) prefetch(next + c, rows, tile_columns, y_row, channels);
         UNROLL for (int32_t i = 0; i < rows + before; i++) {
             if (at_edge && (oy - before + i < 0 || oy - before + i >= w->output_height)) continue;
@@ -193,7 +191,7 @@ INLINE void backward_weight_tile(const imprint_window *w, const float *x, const 
         UNROLL for (int32_t r = 0; r < rows; r++)
             UNROLL for (int32_t p = 0; p < tile_columns; p++)
                 outs[r][p] = at_edge && (oy + r >= w->output_height || ox + p >= w->output_width)
-                    ? (vec){0} : VEC(out + r * y_row + p * channels + c);
+                    ? (vec)0 : VEC(out + r * y_row + p * channels + c);
         if (large) {
             prefetch(next + c, rows * stride, tile_columns * stride, x_row, channels);
             prefetch(out + rows * y_row + c, rows, tile_columns, y_row, channels);

@@ -1,8 +1,6 @@
 #include "imprint_kernels.h"
 
-#include <math.h>
-
-#include "clones.h"
+#include "exponential.h"
 
 CLONES void imprint_relu_forward(const float *x, float *y, size_t count, float ceiling) {
     // Compared this way round, NaN fails both tests and is passed on: a run that diverged must show in its loss.
@@ -13,7 +11,11 @@ CLONES void imprint_relu_forward(const float *x, float *y, size_t count, float c
 }
 
 CLONES void imprint_relu_backward(const float *y, const float *dy, float *dx, size_t count, float ceiling) {
-    IN_PLACE for (size_t i = 0; i < count; i++) dx[i] = ((y[i] > 0) & (y[i] < ceiling)) ? dy[i] : 0;
+    IN_PLACE for (size_t i = 0; i < count; i++) {
+        // Loaded in any case, or only AVX could load many at once.
+        float g = dy[i];
+        dx[i] = ((y[i] > 0) & (y[i] < ceiling)) ? g : 0;
+    }
 }
 
 CLONES void imprint_leaky_relu_forward(const float *x, float *y, size_t count, float slope) {
@@ -24,8 +26,14 @@ CLONES void imprint_leaky_relu_backward(const float *y, const float *dy, float *
     IN_PLACE for (size_t i = 0; i < count; i++) dx[i] = y[i] > 0 ? dy[i] : slope * dy[i];
 }
 
-void imprint_sigmoid_forward(const float *x, float *y, size_t count) {
-    for (size_t i = 0; i < count; i++) y[i] = 1 / (1 + expf(-x[i]));
+INLINE void sigmoid_part(const float *x, float *y, size_t i, size_t n) {
+    vec v = -VEC_OF(n, x + i, 0);
+    exponential(&v);
+    STORE_OF(n, y + i, 1 / (1 + v));
+}
+
+CLONES void imprint_sigmoid_forward(const float *x, float *y, size_t count) {
+    OVER_NUMBERS(count, sigmoid_part, x, y)
 }
 
 CLONES void imprint_sigmoid_backward(const float *y, const float *dy, float *dx, size_t count) {
@@ -59,5 +67,6 @@ CLONES void imprint_scale(const float *x, float factor, float *y, size_t count) 
 }
 
 CLONES void imprint_masked_scale(const float *x, const uint8_t *keep, float factor, float *y, size_t count) {
-    IN_PLACE for (size_t i = 0; i < count; i++) y[i] = keep[i] ? factor * x[i] : 0;
+    // By bits: a choice would become loads under a mask, which do not start the processor's prefetching.
+    IN_PLACE for (size_t i = 0; i < count; i++) y[i] = float_of(bits_of(factor * x[i]) & -(uint32_t)keep[i]);
 }

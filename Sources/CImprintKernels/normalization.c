@@ -1,29 +1,21 @@
 #include "imprint_kernels.h"
 
-#include <string.h>
-
-#include "clones.h"
+#include "vectors.h"
 
 // Every pass walks over channels in vectors of 16, then 8, then single numbers, so that any number of channels works and
 // the usual ones run at the speed of memory. A part of a pass is written once, for `n` numbers of such a vector.
-typedef float lanes __attribute__((ext_vector_type(16)));
-typedef double wide_lanes __attribute__((ext_vector_type(16)));
-typedef int32_t flags __attribute__((ext_vector_type(16)));
-typedef uint8_t bytes __attribute__((ext_vector_type(16)));
+typedef double wide_vec __attribute__((ext_vector_type(lanes)));
 
-#define PART static inline __attribute__((always_inline)) void
-
-// Macros rather than functions: a vector wider than the registers of the plainest processor cannot be passed or returned.
-#define LOAD(address) ({ lanes v_ = 0; memcpy(&v_, (address), n * sizeof(float)); v_; })
-#define STORE(address, value) ({ lanes v_ = (value); memcpy((address), &v_, n * sizeof(float)); })
+#define READ(address) VEC_OF(n, address, 0)
+#define WRITE(address, value) STORE_OF(n, address, value)
 
 // Calls part(..., c, n) for all channels.
-#define OVER_CHANNELS(channels, part, ...)                                    \
-    {                                                                         \
-        size_t c = 0;                                                         \
-        for (; c + 16 <= (channels); c += 16) part(__VA_ARGS__, c, 16);       \
-        if (c + 8 <= (channels)) { part(__VA_ARGS__, c, 8); c += 8; }         \
-        for (; c < (channels); c++) part(__VA_ARGS__, c, 1);                  \
+#define OVER_CHANNELS(channels, part, ...)                                       \
+    {                                                                            \
+        size_t c = 0;                                                            \
+        for (; c + lanes <= (channels); c += lanes) part(__VA_ARGS__, c, lanes); \
+        if (c + 8 <= (channels)) { part(__VA_ARGS__, c, 8); c += 8; }            \
+        for (; c < (channels); c++) part(__VA_ARGS__, c, 1);                     \
     }
 
 // Calls part(..., r, 4, c, n) for four rows at a time and (..., r, 1, c, n) for the others: sums lie in memory, and this
@@ -37,21 +29,21 @@ typedef uint8_t bytes __attribute__((ext_vector_type(16)));
 
 // Moments ----------------------------------------------------------------------------------------------------------
 
-PART add_deviations(const float *x, size_t stride, const float *centre, float *sum, size_t first, size_t rows, size_t c,
-                    size_t n) {
-    lanes total = LOAD(sum + c), from = LOAD(centre + c);
-    for (size_t r = first; r < first + rows; r++) total += LOAD(x + r * stride + c) - from;
-    STORE(sum + c, total);
+INLINE void add_deviations(const float *x, size_t stride, const float *centre, float *sum, size_t first, size_t rows,
+                           size_t c, size_t n) {
+    vec total = READ(sum + c), from = READ(centre + c);
+    for (size_t r = first; r < first + rows; r++) total += READ(x + r * stride + c) - from;
+    WRITE(sum + c, total);
 }
 
-PART add_squares(const float *x, size_t stride, const float *centre, float *sum, size_t first, size_t rows, size_t c,
-                 size_t n) {
-    lanes total = LOAD(sum + c), from = LOAD(centre + c);
+INLINE void add_squares(const float *x, size_t stride, const float *centre, float *sum, size_t first, size_t rows,
+                        size_t c, size_t n) {
+    vec total = READ(sum + c), from = READ(centre + c);
     for (size_t r = first; r < first + rows; r++) {
-        lanes d = LOAD(x + r * stride + c) - from;
+        vec d = READ(x + r * stride + c) - from;
         total += d * d;
     }
-    STORE(sum + c, total);
+    WRITE(sum + c, total);
 }
 
 CLONES void imprint_moments(const float *x, size_t rows, size_t channels, float *mean, float *m2) {
@@ -63,20 +55,20 @@ CLONES void imprint_moments(const float *x, size_t rows, size_t channels, float 
     OVER_ROWS(rows, channels, add_squares, x, channels, mean, m2)
 }
 
-PART merge_part(const uint32_t *rows, const float *means, const float *m2s, size_t blocks, size_t stride, float *mean,
-                float *variance, size_t c, size_t n) {
+INLINE void merge_part(const uint32_t *rows, const float *means, const float *m2s, size_t blocks, size_t stride,
+                       float *mean, float *variance, size_t c, size_t n) {
     double count = 0;
-    wide_lanes centre = 0, squares = 0;
+    wide_vec centre = 0, squares = 0;
     for (size_t block = 0; block < blocks; block++) {
         double before = count;
         count += rows[block];
         double share = rows[block] / count;
-        wide_lanes delta = __builtin_convertvector(LOAD(means + block * stride + c), wide_lanes) - centre;
+        wide_vec delta = __builtin_convertvector(READ(means + block * stride + c), wide_vec) - centre;
         centre += delta * share;
-        squares += __builtin_convertvector(LOAD(m2s + block * stride + c), wide_lanes) + delta * delta * (before * share);
+        squares += __builtin_convertvector(READ(m2s + block * stride + c), wide_vec) + delta * delta * (before * share);
     }
-    STORE(mean + c, __builtin_convertvector(centre, lanes));
-    STORE(variance + c, __builtin_convertvector(squares / count, lanes));
+    WRITE(mean + c, __builtin_convertvector(centre, vec));
+    WRITE(variance + c, __builtin_convertvector(squares / count, vec));
 }
 
 CLONES void imprint_merge_moments(const uint32_t *rows, const float *means, const float *m2s, size_t blocks,
@@ -86,28 +78,29 @@ CLONES void imprint_merge_moments(const uint32_t *rows, const float *means, cons
 
 // Forward ----------------------------------------------------------------------------------------------------------
 
-#define SCALED(t, x) (LOAD((t)->factor + c) * (x) + LOAD((t)->offset + c))
+#define SCALED(t, x) (READ((t)->factor + c) * (x) + READ((t)->offset + c))
 // Compared this way round, NaN fails both tests and is passed on: a run that diverged must show in its loss.
-#define CLAMPED(t, value)                                        \
-    ({                                                           \
-        lanes w_ = (value);                                      \
-        w_ = w_ < (t)->floor ? (lanes)(t)->floor : w_;           \
-        w_ > (t)->ceiling ? (lanes)(t)->ceiling : w_;            \
+#define CLAMPED(t, value)                            \
+    ({                                               \
+        vec w_ = (value);                            \
+        w_ = w_ < (t)->floor ? (vec)(t)->floor : w_; \
+        w_ > (t)->ceiling ? (vec)(t)->ceiling : w_;  \
     })
 // g where the activation let the value through, else 0.
-#define MASKED(t, value, g)                                                   \
-    ({                                                                        \
-        lanes w_ = (value);                                                   \
-        ((w_ > (t)->floor) & (w_ < (t)->ceiling)) ? (g) : (lanes)0;           \
+#define MASKED(t, value, g)                                       \
+    ({                                                            \
+        vec w_ = (value);                                         \
+        ((w_ > (t)->floor) & (w_ < (t)->ceiling)) ? (g) : (vec)0; \
     })
 // Stands between loads and what chooses among them. Without it they become loads under a mask, which do not start the
 // processor's prefetching and take three times as long.
 #define LOADED __asm__("" ::: "memory")
 
-PART forward_part(const imprint_normalization *t, const float *x, const float *shortcut, float *z, size_t c, size_t n) {
-    lanes v = SCALED(t, LOAD(x + c));
-    if (shortcut) v += LOAD(shortcut + c);
-    STORE(z + c, CLAMPED(t, v));
+INLINE void forward_part(const imprint_normalization *t, const float *x, const float *shortcut, float *z, size_t c,
+                         size_t n) {
+    vec v = SCALED(t, READ(x + c));
+    if (shortcut) v += READ(shortcut + c);
+    WRITE(z + c, CLAMPED(t, v));
 }
 
 CLONES void imprint_normalization_forward(const imprint_normalization *t, const float *x, const float *shortcut,
@@ -122,18 +115,18 @@ CLONES void imprint_normalization_forward(const imprint_normalization *t, const 
 // The four pixels of a 2x2 window whose first is at x; the next row of the image begins `line` numbers later.
 #define PIXEL(x, line, channels, tap) ((x) + ((tap) >> 1) * (line) + ((tap) & 1) * (channels))
 
-PART forward_pooled_part(const imprint_normalization *t, const float *x, size_t line, float *z, uint8_t *choice,
-                         size_t c, size_t n) {
-    lanes best = SCALED(t, LOAD(x + c));
-    flags winner = 0;
+INLINE void forward_pooled_part(const imprint_normalization *t, const float *x, size_t line, float *z, uint8_t *choice,
+                                size_t c, size_t n) {
+    vec best = SCALED(t, READ(x + c));
+    ivec winner = 0;
     for (int32_t tap = 1; tap < 4; tap++) {
-        lanes v = SCALED(t, LOAD(PIXEL(x, line, t->channels, tap) + c));
-        flags larger = v > best;
+        vec v = SCALED(t, READ(PIXEL(x, line, t->channels, tap) + c));
+        ivec larger = v > best;
         best = larger ? v : best;
-        winner = larger ? (flags)tap : winner;
+        winner = larger ? (ivec)tap : winner;
     }
     // The clamp does not change which is the largest, but for values to which no gradient passes.
-    STORE(z + c, CLAMPED(t, best));
+    WRITE(z + c, CLAMPED(t, best));
     bytes chosen = __builtin_convertvector(winner, bytes);
     memcpy(choice + c, &chosen, n);
 }
@@ -155,20 +148,20 @@ typedef struct {
     float gradients[block_channels], products[block_channels];
 } block_sums;
 
-PART sums_part(const imprint_normalization *t, const float *x, const float *z, const float *dz, block_sums *sums,
-               size_t c0, size_t first, size_t rows, size_t i, size_t n) {
+INLINE void sums_part(const imprint_normalization *t, const float *x, const float *z, const float *dz, block_sums *sums,
+                      size_t c0, size_t first, size_t rows, size_t i, size_t n) {
     size_t c = c0 + i;
-    lanes gradients = LOAD(sums->gradients + i), products = LOAD(sums->products + i), mean = LOAD(t->mean + c);
+    vec gradients = READ(sums->gradients + i), products = READ(sums->products + i), mean = READ(t->mean + c);
     for (size_t r = first; r < first + rows; r++) {
         size_t place = r * t->channels + c;
-        lanes value = LOAD(x + place), g = LOAD(dz + place);
+        vec value = READ(x + place), g = READ(dz + place);
         LOADED;
-        g = MASKED(t, z ? LOAD(z + place) : SCALED(t, value), g);
+        g = MASKED(t, z ? READ(z + place) : SCALED(t, value), g);
         gradients += g;
         products += g * (value - mean);
     }
-    STORE(sums->gradients + i, gradients);
-    STORE(sums->products + i, products);
+    WRITE(sums->gradients + i, gradients);
+    WRITE(sums->products + i, products);
 }
 
 static inline void clear_block(block_sums *block, size_t width) {
@@ -201,20 +194,20 @@ CLONES void imprint_normalization_sums(const imprint_normalization *t, const flo
 }
 
 #define CHOSEN(choice) \
-    ({ bytes b_ = 0; memcpy(&b_, (choice), n); __builtin_convertvector(b_, flags); })
+    ({ bytes b_ = 0; memcpy(&b_, (choice), n); __builtin_convertvector(b_, ivec); })
 
-PART sums_pooled_part(const imprint_normalization *t, const float *x, size_t line, const uint8_t *choice,
-                      const float *dz, block_sums *sums, size_t c0, size_t i, size_t n) {
+INLINE void sums_pooled_part(const imprint_normalization *t, const float *x, size_t line, const uint8_t *choice,
+                             const float *dz, block_sums *sums, size_t c0, size_t i, size_t n) {
     size_t c = c0 + i;
-    flags chosen = CHOSEN(choice + c);
-    lanes values[4], g = LOAD(dz + c);
-    for (int32_t tap = 0; tap < 4; tap++) values[tap] = LOAD(PIXEL(x, line, t->channels, tap) + c);
+    ivec chosen = CHOSEN(choice + c);
+    vec values[4], g = READ(dz + c);
+    for (int32_t tap = 0; tap < 4; tap++) values[tap] = READ(PIXEL(x, line, t->channels, tap) + c);
     LOADED;
-    lanes value = values[0];
+    vec value = values[0];
     for (int32_t tap = 1; tap < 4; tap++) value = chosen == tap ? values[tap] : value;
     g = MASKED(t, SCALED(t, value), g);
-    STORE(sums->gradients + i, LOAD(sums->gradients + i) + g);
-    STORE(sums->products + i, LOAD(sums->products + i) + g * (value - LOAD(t->mean + c)));
+    WRITE(sums->gradients + i, READ(sums->gradients + i) + g);
+    WRITE(sums->products + i, READ(sums->products + i) + g * (value - READ(t->mean + c)));
 }
 
 CLONES void imprint_normalization_sums_pooled(const imprint_normalization *t, const float *x, size_t width,
@@ -236,15 +229,15 @@ CLONES void imprint_normalization_sums_pooled(const imprint_normalization *t, co
 
 // Backward: gradients ----------------------------------------------------------------------------------------------
 
-#define COMBINED(t, g, x) (LOAD((t)->a + c) * (g) + (LOAD((t)->b + c) * (x) + LOAD((t)->k + c)))
+#define COMBINED(t, g, x) (READ((t)->a + c) * (g) + (READ((t)->b + c) * (x) + READ((t)->k + c)))
 
-PART backward_part(const imprint_normalization *t, const float *x, const float *z, const float *dz, float *dx,
-                   float *dshortcut, size_t c, size_t n) {
-    lanes value = LOAD(x + c), g = LOAD(dz + c);
+INLINE void backward_part(const imprint_normalization *t, const float *x, const float *z, const float *dz, float *dx,
+                          float *dshortcut, size_t c, size_t n) {
+    vec value = READ(x + c), g = READ(dz + c);
     LOADED;
-    g = MASKED(t, z ? LOAD(z + c) : SCALED(t, value), g);
-    if (dshortcut) STORE(dshortcut + c, g);
-    if (dx) STORE(dx + c, COMBINED(t, g, value));
+    g = MASKED(t, z ? READ(z + c) : SCALED(t, value), g);
+    if (dshortcut) WRITE(dshortcut + c, g);
+    if (dx) WRITE(dx + c, COMBINED(t, g, value));
 }
 
 CLONES void imprint_normalization_backward(const imprint_normalization *t, const float *x, const float *z,
@@ -257,20 +250,20 @@ CLONES void imprint_normalization_backward(const imprint_normalization *t, const
     }
 }
 
-PART backward_pooled_part(const imprint_normalization *t, const float *x, size_t line, const uint8_t *choice,
-                          const float *dz, float *dx, size_t c, size_t n) {
-    flags chosen = CHOSEN(choice + c);
-    lanes all = LOAD(dz + c);
+INLINE void backward_pooled_part(const imprint_normalization *t, const float *x, size_t line, const uint8_t *choice,
+                                 const float *dz, float *dx, size_t c, size_t n) {
+    ivec chosen = CHOSEN(choice + c);
+    vec all = READ(dz + c);
     LOADED;
     for (int32_t tap = 0; tap < 4; tap++) {
-        lanes value = LOAD(PIXEL(x, line, t->channels, tap) + c);
-        lanes g = MASKED(t, SCALED(t, value), chosen == tap ? all : (lanes)0);
-        STORE(PIXEL(dx, line, t->channels, tap) + c, COMBINED(t, g, value));
+        vec value = READ(PIXEL(x, line, t->channels, tap) + c);
+        vec g = MASKED(t, SCALED(t, value), chosen == tap ? all : (vec)0);
+        WRITE(PIXEL(dx, line, t->channels, tap) + c, COMBINED(t, g, value));
     }
 }
 
-PART unpooled_part(const imprint_normalization *t, const float *x, float *dx, size_t c, size_t n) {
-    STORE(dx + c, LOAD(t->b + c) * LOAD(x + c) + LOAD(t->k + c));
+INLINE void unpooled_part(const imprint_normalization *t, const float *x, float *dx, size_t c, size_t n) {
+    WRITE(dx + c, READ(t->b + c) * READ(x + c) + READ(t->k + c));
 }
 
 CLONES void imprint_normalization_backward_unpooled(const imprint_normalization *t, const float *x, float *dx,

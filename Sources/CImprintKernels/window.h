@@ -1,23 +1,10 @@
-// What the window kernels share: how a window meets the edges of an image, and vectors of channels.
+// What the window kernels share: how a window meets the edges of an image, and where its vectors of channels lie.
 
 #ifndef IMPRINT_WINDOW_H
 #define IMPRINT_WINDOW_H
 
-#include <string.h>
-
-#include "clones.h"
 #include "imprint_kernels.h"
-
-#define INLINE static inline __attribute__((always_inline))
-
-#define UNROLL _Pragma("clang loop unroll(full)")
-
-// The channels that one vector holds: a register of AVX-512, two of AVX2, four of SSE. The functions here take and give
-// vectors through pointers or in macros, since how vectors are passed by value depends on the processor.
-enum { lanes = 16 };
-typedef float vec __attribute__((vector_size(lanes * sizeof(float)), aligned(4), may_alias));
-#define VEC(p) (*(const vec *)(p))
-#define STORE(p, v) (*(vec *)(p) = (v))
+#include "vectors.h"
 
 // The vectors that `channels` channels need, 16 or more, and where one begins: the last one reaches back over channels
 // that the one before it holds as well, so that it ends with the last channel.

@@ -4,27 +4,18 @@
 
 #include "imprint_kernels.h"
 
-#include <string.h>
-
-#include "clones.h"
+#include "vectors.h"
 
 // x86-64-v4 counts as slow with 512 bits, so the compiler halves such vectors unless told not to.
 #define WIDE_CLONES CLONES __attribute__((min_vector_width(512)))
-// What a clone calls must become a part of it, or it would be compiled for the default processor alone. Vectors go by
-// address because how they go by value depends on the processor.
-#define PART_OF_CLONE static inline __attribute__((always_inline))
-#define UNROLLED _Pragma("clang loop unroll(full)")
 // Makes the compiler forget what it knows of x. It would otherwise compute all that a loop needs of x, such as 36
 // addresses or tests of bits, before the loop, and keep it on the stack for want of registers.
 #define FORGET(x) __asm__("" : "+r"(x))
 
-enum { LANES = 16 };
-typedef float vec __attribute__((vector_size(64), aligned(4)));
-
 // In one dimension -------------------------------------------------------------------------------------------------
 
 // v = B^T d.
-PART_OF_CLONE void input_transform(const vec d[6], vec v[6]) {
+INLINE void input_transform(const vec d[6], vec v[6]) {
     vec even = d[4] - 4 * d[2], odd = d[3] - 4 * d[1];
     vec even2 = d[4] - d[2], odd2 = d[3] - d[1];
     v[0] = even - (d[2] - 4 * d[0]);
@@ -36,7 +27,7 @@ PART_OF_CLONE void input_transform(const vec d[6], vec v[6]) {
 }
 
 // y = A^T m.
-PART_OF_CLONE void output_transform(const vec m[6], vec y[4]) {
+INLINE void output_transform(const vec m[6], vec y[4]) {
     vec sum = m[1] + m[2], difference = m[1] - m[2];
     vec sum2 = m[3] + m[4], difference2 = m[3] - m[4];
     y[0] = (m[0] + sum) + sum2;
@@ -46,7 +37,7 @@ PART_OF_CLONE void output_transform(const vec m[6], vec y[4]) {
 }
 
 // m = A y.
-PART_OF_CLONE void output_gradient_transform(const vec y[4], vec m[6]) {
+INLINE void output_gradient_transform(const vec y[4], vec m[6]) {
     vec even = y[0] + y[2], odd = y[1] + y[3];
     vec even2 = y[0] + 4 * y[2], odd2 = y[1] + 4 * y[3];
     m[0] = y[0];
@@ -58,7 +49,7 @@ PART_OF_CLONE void output_gradient_transform(const vec y[4], vec m[6]) {
 }
 
 // u = G g.
-PART_OF_CLONE void weights_transform(const vec g[3], vec u[6]) {
+INLINE void weights_transform(const vec g[3], vec u[6]) {
     vec even = (-1.0f / 6) * (g[0] + g[2]), even2 = (1.0f / 24) * g[0] + (1.0f / 6) * g[2];
     u[0] = 0.25f * g[0];
     u[1] = even - (1.0f / 6) * g[1];
@@ -69,7 +60,7 @@ PART_OF_CLONE void weights_transform(const vec g[3], vec u[6]) {
 }
 
 // g = G^T u.
-PART_OF_CLONE void weights_gradient_transform(const vec u[6], vec g[3]) {
+INLINE void weights_gradient_transform(const vec u[6], vec g[3]) {
     vec sum = u[1] + u[2], sum2 = u[3] + u[4];
     g[0] = 0.25f * u[0] - (1.0f / 6) * sum + (1.0f / 24) * sum2;
     g[1] = (1.0f / 6) * (u[2] - u[1]) + (1.0f / 12) * (u[3] - u[4]);
@@ -99,22 +90,22 @@ static inline square in_kernel(const float *first_tap, ptrdiff_t step) {
 
 // Rows begin ..< end of what a transform in both directions makes of a square of `size`: a square of `result_size`.
 // Vectors that do not exist are read as 0 and are not written.
-PART_OF_CLONE void transform_rows(void (*transform)(const vec *, vec *), square from, int size, square to,
-                                  int result_size, int begin, int end) {
+INLINE void transform_rows(void (*transform)(const vec *, vec *), square from, int size, square to,
+                           int result_size, int begin, int end) {
     vec x[6], y[6], columns[6][6];
-    UNROLLED for (int j = 0; j < size; j++) {
-        UNROLLED for (int i = 0; i < size; i++) {
-            if (from.exists >> (size * i + j) & 1) x[i] = *(const vec *)(from.first + i * from.row + j * from.column);
-            else x[i] = (vec){0};
+    UNROLL for (int j = 0; j < size; j++) {
+        UNROLL for (int i = 0; i < size; i++) {
+            if (from.exists >> (size * i + j) & 1) x[i] = VEC(from.first + i * from.row + j * from.column);
+            else x[i] = (vec)0;
         }
         transform(x, y);
-        UNROLLED for (int i = begin; i < end; i++) columns[i][j] = y[i];
+        UNROLL for (int i = begin; i < end; i++) columns[i][j] = y[i];
     }
     float *row = to.first + begin * to.row;
-    UNROLLED for (int i = begin; i < end; i++) {
+    UNROLL for (int i = begin; i < end; i++) {
         transform(columns[i], y);
-        UNROLLED for (int j = 0; j < result_size; j++)
-            if (to.exists >> (result_size * i + j) & 1) *(vec *)(row + j * to.column) = y[j];
+        UNROLL for (int j = 0; j < result_size; j++)
+            if (to.exists >> (result_size * i + j) & 1) STORE(row + j * to.column, y[j]);
         row += to.row;
         FORGET(row);
     }
@@ -131,40 +122,40 @@ PART_OF_CLONE void transform_rows(void (*transform)(const vec *, vec *), square 
     }
 
 // In halves, because the values of one fit into the registers.
-PART_OF_CLONE void input_halves(square d, square v) {
+INLINE void input_halves(square d, square v) {
     transform_rows(input_transform, d, 6, v, 6, 0, 3);
     transform_rows(input_transform, d, 6, v, 6, 3, 6);
 }
 
-PART_OF_CLONE void input_square(square d, square v) { WHOLE_OR_PART(d, 6, input_halves(d, v)) }
+INLINE void input_square(square d, square v) { WHOLE_OR_PART(d, 6, input_halves(d, v)) }
 
-PART_OF_CLONE void output_square(square m, square y) {
+INLINE void output_square(square m, square y) {
     WHOLE_OR_PART(y, 4, transform_rows(output_transform, m, 6, y, 4, 0, 4))
 }
 
-PART_OF_CLONE void output_gradient_square(square dy, square dm) {
+INLINE void output_gradient_square(square dy, square dm) {
     WHOLE_OR_PART(dy, 4, transform_rows(output_gradient_transform, dy, 4, dm, 6, 0, 6))
 }
 
-PART_OF_CLONE void weights_square(square g, square u) { transform_rows(weights_transform, g, 3, u, 6, 0, 6); }
+INLINE void weights_square(square g, square u) { transform_rows(weights_transform, g, 3, u, 6, 0, 6); }
 
-PART_OF_CLONE void weights_gradient_square(square du, square dg) {
+INLINE void weights_gradient_square(square du, square dg) {
     transform_rows(weights_gradient_transform, du, 6, dg, 3, 0, 3);
 }
 
-static void copy_lanes(square from, square to, int size, size_t lanes) {
+static void copy_lanes(square from, square to, int size, size_t count) {
     for (int i = 0; i < size; i++)
         for (int j = 0; j < size; j++)
             if (from.exists & to.exists & 1ull << (size * i + j))
                 memcpy(to.first + i * to.row + j * to.column, from.first + i * from.row + j * from.column,
-                       lanes * sizeof(float));
+                       count * sizeof(float));
 }
 
 // Fewer channels than lanes, by way of buffers.
-PART_OF_CLONE void transform_few(void (*transform)(square, square), square from, int size, square to, int result_size,
-                                 size_t channels) {
-    float in[36][LANES] = {0}, out[36][LANES];
-    square x = {in[0], size * LANES, LANES, ALL(size)}, y = {out[0], result_size * LANES, LANES, ALL(result_size)};
+INLINE void transform_few(void (*transform)(square, square), square from, int size, square to, int result_size,
+                          size_t channels) {
+    float in[36][lanes] = {0}, out[36][lanes];
+    square x = {in[0], size * lanes, lanes, ALL(size)}, y = {out[0], result_size * lanes, lanes, ALL(result_size)};
     copy_lanes(from, x, size, channels);
     transform(x, y);
     copy_lanes(y, to, result_size, channels);
@@ -173,17 +164,17 @@ PART_OF_CLONE void transform_few(void (*transform)(square, square), square from,
 // Where the block of 16 begins that `next` lies in: the last one begins early enough to be whole. One block holds a
 // count that is less than 16.
 static inline size_t block_start(size_t next, size_t count) {
-    return next + LANES <= count || count < LANES ? next : count - LANES;
+    return next + lanes <= count || count < lanes ? next : count - lanes;
 }
 
 // All channels in blocks of 16, of which the last may write some channels again.
-PART_OF_CLONE void transform_channels(void (*transform)(square, square), square from, int size, square to,
-                                      int result_size, size_t channels) {
-    if (channels < LANES) {
+INLINE void transform_channels(void (*transform)(square, square), square from, int size, square to,
+                               int result_size, size_t channels) {
+    if (channels < lanes) {
         transform_few(transform, from, size, to, result_size, channels);
         return;
     }
-    for (size_t next = 0; next < channels; next += LANES) {
+    for (size_t next = 0; next < channels; next += lanes) {
         size_t c = block_start(next, channels);
         square x = from, y = to;
         x.first += c;
@@ -285,33 +276,19 @@ WIDE_CLONES void imprint_winograd_weights_gradient(const float *du, size_t strid
     }
 }
 
-// Transposes a block of 16 x 16: four rounds, each of which deals out the lanes of rows r and r + 8 in turn.
-PART_OF_CLONE void transpose(vec block[LANES]) {
-    UNROLLED for (int round = 0; round < 4; round++) {
-        vec dealt[LANES];
-        UNROLLED for (int r = 0; r < LANES / 2; r++) {
-            vec a = block[r], b = block[r + LANES / 2];
-            dealt[2 * r] = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-            dealt[2 * r + 1] =
-                __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-        }
-        UNROLLED for (int r = 0; r < LANES; r++) block[r] = dealt[r];
-    }
-}
-
 // taps[k][o][i] = w[k][i][o] for a block of 16 inputs and outputs, where an input is a row and both lie so far apart.
-PART_OF_CLONE void transpose_taps(const float *w, size_t row, size_t tap, float taps[9][LANES][LANES]) {
+INLINE void transpose_taps(const float *w, size_t row, size_t tap, float taps[9][lanes][lanes]) {
     for (int k = 0; k < 9; k++, w += tap) {
-        vec block[LANES];
-        UNROLLED for (int i = 0; i < LANES; i++) block[i] = *(const vec *)(w + i * row);
+        vec block[lanes];
+        UNROLL for (int i = 0; i < lanes; i++) block[i] = VEC(w + i * row);
         transpose(block);
-        UNROLLED for (int o = 0; o < LANES; o++) *(vec *)taps[k][o] = block[o];
+        UNROLL for (int o = 0; o < lanes; o++) STORE(taps[k][o], block[o]);
     }
 }
 
 // The same for a block of fewer.
 static void transpose_few_taps(const float *w, size_t row, size_t tap, size_t inputs, size_t outputs,
-                               float taps[9][LANES][LANES]) {
+                               float taps[9][lanes][lanes]) {
     for (int k = 0; k < 9; k++, w += tap)
         for (size_t o = 0; o < outputs; o++)
             for (size_t i = 0; i < inputs; i++) taps[k][o][i] = w[i * row + o];
@@ -319,18 +296,18 @@ static void transpose_few_taps(const float *w, size_t row, size_t tap, size_t in
 
 WIDE_CLONES void imprint_winograd_turned_weights(const float *w, size_t inputs, size_t outputs, size_t first_input,
                                                  size_t panel, float *u, size_t stride) {
-    float taps[9][LANES][LANES];
-    size_t rows = panel < LANES ? panel : LANES, columns = outputs < LANES ? outputs : LANES;
-    for (size_t next_o = 0; next_o < outputs; next_o += LANES)
-        for (size_t next_i = 0; next_i < panel; next_i += LANES) {
+    float taps[9][lanes][lanes];
+    size_t rows = panel < lanes ? panel : lanes, columns = outputs < lanes ? outputs : lanes;
+    for (size_t next_o = 0; next_o < outputs; next_o += lanes)
+        for (size_t next_i = 0; next_i < panel; next_i += lanes) {
             size_t o = block_start(next_o, outputs), i = block_start(next_i, panel);
             const float *block = w + (first_input + i) * outputs + o;
-            if (rows == LANES && columns == LANES) transpose_taps(block, outputs, inputs * outputs, taps);
+            if (rows == lanes && columns == lanes) transpose_taps(block, outputs, inputs * outputs, taps);
             else transpose_few_taps(block, outputs, inputs * outputs, rows, columns, taps);
             for (size_t k = 0; k < columns; k++) {
-                square g = in_kernel(taps[8][k], -LANES * LANES);
+                square g = in_kernel(taps[8][k], -lanes * lanes);
                 square place = in_matrices(u + (o + k) * panel + i, stride);
-                if (rows == LANES) weights_square(g, place);
+                if (rows == lanes) weights_square(g, place);
                 else transform_few(weights_square, g, 3, place, 6, rows);
             }
         }

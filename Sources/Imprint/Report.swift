@@ -23,25 +23,15 @@ public struct Report: Sendable {
                     + Self.line(record.history.map(\.validationAccuracy)), ceiling: 1)
             return "<div class=\"charts\">\(loss.svg)\(accuracy.svg)</div>"
         }
-        html = """
-            <!doctype html>
-            <html lang="en">
-            <head>
-            <meta charset="utf-8">
-            <meta name="viewport" content="width=device-width, initial-scale=1">
-            <title>\(escaped(title))</title>
-            <style>\(style)</style>
-            </head>
-            <body>
-            <h1>\(escaped(title))</h1>
-            \(record?.accuracy.map { "<p class=\"figure\">\(percent($0))<span> accuracy after the last epoch</span></p>" } ?? "")
-            \(curves ?? "")
-            \(Self.table("Images", Self.images(weights)))
-            \(Self.table("Settings", Self.settings(weights)))
-            </body>
-            </html>
-
-            """
+        let page = Page(
+            title: title,
+            body: """
+                \(record?.accuracy.map { "<p class=\"figure\">\(percent($0))<span> accuracy after the last epoch</span></p>" } ?? "")
+                \(curves ?? "")
+                \(Page.table("Images", Self.images(weights)))
+                \(Page.table("Settings", Self.settings(weights)))
+                """)
+        html = page.html
     }
 
     /// Writes the page to a file.
@@ -77,12 +67,6 @@ public struct Report: Sendable {
         ]
         if let base = weights.base { rows.append(("base", base)) }
         return rows
-    }
-
-    private static func table(_ title: String, _ rows: [(String, String)]) -> String {
-        guard !rows.isEmpty else { return "" }
-        let cells = rows.map { "<tr><th>\(escaped($0.0))</th><td>\(escaped($0.1))</td></tr>" }.joined(separator: "\n")
-        return "<h2>\(title)</h2>\n<table>\n\(cells)\n</table>"
     }
 }
 
@@ -137,30 +121,3 @@ private struct Chart {
 private func number(_ value: Double) -> String { String(format: "%.2f", value) }
 
 private func percent(_ share: Float) -> String { String(format: "%.1f %%", share * 100) }
-
-private func escaped(_ text: String) -> String {
-    text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
-        .replacing("\"", with: "&quot;")
-}
-
-private let style = """
-    :root { color-scheme: light dark; --ink: #1c2430; --paper: #fdfcfa; --faint: #d9d6d0; --first: #8a5a2b; --second: #2b6a8a }
-    @media (prefers-color-scheme: dark) {
-      :root { --ink: #e6e3dd; --paper: #16191d; --faint: #3a3f46; --first: #d9a066; --second: #6bb5d9 }
-    }
-    body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 56rem;
-      margin: 2rem auto; padding: 0 1rem }
-    h1 { font-size: 1.4rem } h2 { font-size: 1.1rem; margin-top: 2rem }
-    .figure { font-size: 2.4rem; margin: .5rem 0 } .figure span { font-size: 1rem }
-    .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(18rem, 1fr)); gap: 1.5rem }
-    svg { width: 100%; height: auto }
-    .grid { stroke: var(--faint) } .axis { font-size: 11px; fill: var(--ink) } .title { font-size: 13px; fill: var(--ink) }
-    .end { text-anchor: end } .middle { text-anchor: middle }
-    polyline { fill: none; stroke-width: 2 }
-    .line0 { stroke: var(--first) } .line1 { stroke: var(--second) } .dot0, .name0 { fill: var(--first) }
-    .dot1, .name1 { fill: var(--second) }
-    table { border-collapse: collapse; width: 100% }
-    th, td { text-align: left; padding: .3rem .6rem .3rem 0; border-bottom: 1px solid var(--faint); vertical-align: top;
-      overflow-wrap: anywhere }
-    th { font-weight: 600; white-space: nowrap }
-    """

@@ -37,7 +37,8 @@ public struct Trainer: Sendable {
     ) throws -> WeightsFile {
         try configuration.check()
         let start = try configuration.startingPoint(labels: folder.labels)
-        let (training, validation) = try loaders(start.preprocessing, onEvent: onEvent)
+        let sides = try sides(onEvent: onEvent)
+        let (training, validation) = try loaders(sides, start.preprocessing, onEvent: onEvent)
         let session = try TrainingSession(
             start, configuration: configuration, imagesPerEpoch: training.count,
             validationImages: validation?.count ?? 0)
@@ -48,7 +49,7 @@ public struct Trainer: Sendable {
                     labelsWithoutValidation: validation.map(missingLabels) ?? [],
                     skipped: training.skipped + (validation?.skipped ?? []), network: start.network.name,
                     parameterCount: start.parameters.layout.trainableParameterCount,
-                    trainedCount: start.trainedCount)))
+                    trainedCount: start.trainedCount, leakage: sides.leakage)))
 
         // An epoch that is stopped half way leaves no trace in these.
         let finished = try start.parameters.copy()
@@ -87,27 +88,56 @@ public struct Trainer: Sendable {
     }
 
     private func loaders(
-        _ preprocessing: Preprocessing, onEvent: (TrainingEvent) -> Void
+        _ sides: Sides, _ preprocessing: Preprocessing, onEvent: (TrainingEvent) -> Void
     ) throws -> (training: BatchLoader, validation: BatchLoader?) {
-        let (training, validation) = try items()
-        let total = training.count + validation.count
-        func loader(_ items: [ImageFolder.Item], training: Bool, after read: Int) throws -> BatchLoader {
+        let total = sides.training.count + sides.validation.count
+        let memoryLimit = configuration.memoryLimit ?? SystemMemory.available / 2
+        func loader(
+            _ items: [ImageFolder.Item], training: Bool, after read: Int, memoryLimit: Int
+        ) throws -> BatchLoader {
             try BatchLoader(
                 items: items, labels: folder.labels, preprocessing: preprocessing,
                 augmentation: training ? configuration.augmentation : nil, batchSize: configuration.batchSize,
                 shuffles: training, seed: configuration.seed, workers: Workers(configuration.threads),
-                onRead: { onEvent(.reading(done: read + $0, of: total)) })
+                memoryLimit: memoryLimit, onRead: { onEvent(.reading(done: read + $0, of: total)) })
         }
-        return try (
-            loader(training, training: true, after: 0),
-            validation.isEmpty ? nil : loader(validation, training: false, after: training.count)
+        let first = try loader(sides.training, training: true, after: 0, memoryLimit: memoryLimit)
+        guard !sides.validation.isEmpty else { return (first, nil) }
+        let left = memoryLimit - first.keptByteCount
+        return (
+            first,
+            try loader(sides.validation, training: false, after: sides.training.count, memoryLimit: left)
         )
     }
 
-    private func items() throws -> (training: [ImageFolder.Item], validation: [ImageFolder.Item]) {
+    /// What is trained on, and what is measured on.
+    private struct Sides {
+        var training: [ImageFolder.Item]
+        var validation: [ImageFolder.Item] = []
+        var leakage: TrainingStart.Leakage?
+    }
+
+    private func sides(onEvent: (TrainingEvent) -> Void) throws -> Sides {
+        func groups(_ folders: [ImageFolder]) -> ImageGroups {
+            let total = folders.reduce(0) { $0 + $1.items.count }
+            return ImageGroups(folders, workers: Workers(configuration.threads)) {
+                onEvent(.comparing(done: $0, of: total))
+            }
+        }
+        let seed = configuration.seed
         switch configuration.validation {
         case .split(let rule):
-            return folder.split(rule, seed: configuration.seed)
+            guard rule.fraction(ofImages: folder.items.count) > 0 else { return Sides(training: folder.items) }
+            guard configuration.keepsGroupsTogether else {
+                let (training, validation) = folder.split(rule, seed: seed)
+                return Sides(training: training, validation: validation)
+            }
+            let groups = groups([folder])
+            let (training, validation) = folder.split(rule, seed: seed, groups: groups)
+            let random = folder.randomSplitLeaks(rule, seed: seed, groups: groups)
+            return Sides(
+                training: training, validation: validation,
+                leakage: .avoided(images: random.images, of: random.of, groups: groups.groups.count))
         case .folder(let url):
             let validation = try ImageFolder(at: url, minimumClasses: 1)
             let unknown = validation.labels.filter { !folder.labels.contains($0) }
@@ -116,7 +146,12 @@ public struct Trainer: Sendable {
                     folder: url.path(percentEncoded: false), unknown: unknown, labels: folder.labels)
             }
             let places = validation.labels.map { label in folder.labels.firstIndex(of: label) ?? 0 }
-            return (folder.items, validation.items.map { ImageFolder.Item(url: $0.url, label: places[$0.label]) })
+            let items = validation.items.map { ImageFolder.Item(url: $0.url, label: places[$0.label]) }
+            guard configuration.keepsGroupsTogether else { return Sides(training: folder.items, validation: items) }
+            let count = folder.items.count
+            let leaks = groups([folder, validation]).leaks(from: count..<(count + items.count), into: 0..<count)
+            return Sides(
+                training: folder.items, validation: items, leakage: .found(images: leaks, of: items.count))
         }
     }
 

@@ -34,6 +34,9 @@ public struct TrainingConfiguration: Sendable {
     public var start: Start
     /// Where the images to measure progress on come from.
     public var validation: Validation
+    /// Whether images are compared first, so that those which show the same (`ImageGroups`) stay on one side of a split, or are
+    /// told where the images to measure progress on have a folder of their own.
+    public var keepsGroupsTogether: Bool
     /// How often training goes through all images.
     public var epochs: Int
     /// How many images make one step.
@@ -62,11 +65,16 @@ public struct TrainingConfiguration: Sendable {
     public var threads: Int
     /// How tensors are stored.
     public var precision: Safetensors.Precision
+    /// How many bytes the prepared images may take that are kept in memory; half of what is free where `nil`.
+    ///
+    /// The result does not depend on it.
+    public var memoryLimit: Int?
 
     /// Makes a configuration; change what should differ.
     public init() {
         start = .network("logonet")
         validation = .split(.automatic)
+        keepsGroupsTogether = true
         epochs = 20
         batchSize = 32
         learningRate = 0.02
@@ -81,6 +89,7 @@ public struct TrainingConfiguration: Sendable {
         seed = 0
         threads = Processors.coreCount
         precision = .float32
+        memoryLimit = nil
     }
 }
 
@@ -98,6 +107,7 @@ extension TrainingConfiguration {
         try require("gradientClipping", gradientClipping ?? 1, gradientClipping ?? 1 > 0, "more than 0")
         try require("labelSmoothing", labelSmoothing, (0..<1).contains(labelSmoothing), "at least 0 and less than 1")
         try require("threads", threads, threads >= 1, "at least 1")
+        try require("memoryLimit", memoryLimit ?? 0, memoryLimit ?? 0 >= 0, "at least 0")
         try require("inputSize", inputSize ?? 1, (1...8192).contains(inputSize ?? 1), "1 to 8192")
     }
 }

@@ -3,6 +3,8 @@ public import ImprintImages
 
 /// What happens during training, in the order in which it happens.
 public enum TrainingEvent: Sendable {
+    /// So many of the images have been looked at, to find those that show the same.
+    case comparing(done: Int, of: Int)
     /// So many of the images to train and to measure on have been read.
     case reading(done: Int, of: Int)
     /// The images are read and the plan is compiled.
@@ -33,6 +35,17 @@ public struct TrainingStart: Sendable {
     public let parameterCount: Int
     /// How many of them are trained; the others belong to a base and stay.
     public let trainedCount: Int
+    /// What copies, near-duplicates and bursts have to do with validation; `nil` where nothing is validated on, or was not
+    /// compared.
+    public let leakage: Leakage?
+
+    /// Images to measure on that show what images to train on show.
+    public enum Leakage: Sendable, Hashable {
+        /// The split kept `groups` groups together; at random, it would have leaked so many `of` the images to measure on.
+        case avoided(images: Int, of: Int, groups: Int)
+        /// So many `of` the images in the folder to measure on have one of their group among those to train on.
+        case found(images: Int, of: Int)
+    }
 }
 
 /// One step of training.

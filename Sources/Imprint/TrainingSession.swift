@@ -70,7 +70,7 @@ final class TrainingSession {
         var step = epoch * stepsPerEpoch
         let isComplete = try loader.forEachBatch(epoch: epoch, onLost: { onEvent(.lost($0)) }) { batch in
             factor = schedule.factor(at: step, of: configuration.epochs * stepsPerEpoch)
-            plan.input.copy(batch.values)
+            batch.write(to: plan.input)
             plan.forward(count: batch.count)
             let result = loss(
                 logits: plan.output.first(batch.count * plan.network.output.channels), labels: batch.labels,
@@ -103,7 +103,7 @@ final class TrainingSession {
         var sum = Sum()
         var results: [Evaluation.Result] = []
         try loader.forEachBatch(epoch: 0) { batch in
-            plan.input.copy(batch.values)
+            batch.write(to: plan.input)
             plan.forward(count: batch.count)
             let logits = plan.output.first(batch.count * plan.network.output.channels)
             sum.add(loss(logits: logits, labels: batch.labels), count: batch.count)
@@ -138,13 +138,4 @@ private struct Sum {
 extension UnsafeMutableBufferPointer {
     /// The first `count` elements.
     func first(_ count: Int) -> Self { Self(rebasing: self[..<count]) }
-}
-
-extension UnsafeMutableBufferPointer<Float> {
-    /// Takes over the numbers of `source`, which is no longer than this buffer.
-    func copy(_ source: UnsafeBufferPointer<Float>) {
-        guard let base = baseAddress, let from = source.baseAddress else { return }
-        precondition(source.count <= count, "\(source.count) numbers do not fit into \(count)")
-        base.update(from: from, count: source.count)
-    }
 }

@@ -14,7 +14,7 @@ public enum BenchmarkSuite: String, CaseIterable, Codable, Sendable {
     /// All cases of the suite.
     public var cases: [BenchmarkCase] {
         switch self {
-        case .layers: [LayerCase.sgemm.benchmark] + LayerCase.all.flatMap(\.benchmarks) + [softmaxCrossEntropy]
+        case .layers: [sgemm] + LayerCase.all.flatMap(\.benchmarks) + [softmaxCrossEntropy]
         case .train: TrainingCase.all.map(\.benchmark) + [featuresOfMobileNet]
         case .predict: PredictionCase.all.map(\.benchmark)
         case .data: [photos]
@@ -75,7 +75,7 @@ public struct BenchmarkResult: Codable, Sendable {
     public let batch: Int
     /// The median time of a run, in milliseconds.
     public let milliseconds: Double
-    /// The median as a percentage of the most that `cblas_sgemm` reaches on one thread, times the number of threads.
+    /// The median as a percentage of the most that `cblas_sgemm` reaches on as many threads, side by side.
     public internal(set) var percentOfSgemm: Double?
     /// How often a training step asks for memory, where that is counted.
     public let allocations: Double?
@@ -110,7 +110,7 @@ public struct BenchmarkResult: Codable, Sendable {
 /// Measures cases one after another.
 public struct Benchmark {
     private let options: BenchmarkOptions
-    /// The most GFLOP/s of `cblas_sgemm` on one thread, once a layer has been compared with it.
+    /// The most GFLOP/s of `cblas_sgemm` in all threads, once a layer has been compared with it.
     private var sgemmRate: Double?
 
     /// Makes a benchmark.
@@ -123,10 +123,9 @@ public struct Benchmark {
         var result = try benchmark.measure(options)
         result.peakMemory = PeakMemory.bytes
         if result.unit == BenchmarkResult.Unit.operations.rawValue {
-            let oneThread = BenchmarkOptions(threads: 1, seconds: 0.5)
-            let peak = try sgemmRate ?? LayerCase.sgemm.benchmark.measure(oneThread).max
+            let peak = try sgemmRate ?? sgemm.measure(BenchmarkOptions(threads: options.threads, seconds: 0.5)).max
             sgemmRate = peak
-            result.percentOfSgemm = rounded(100 * result.median / (peak * Double(options.threads)))
+            result.percentOfSgemm = rounded(100 * result.median / peak)
         }
         return result
     }

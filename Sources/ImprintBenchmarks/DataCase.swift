@@ -22,10 +22,16 @@ private func measure(_ folder: URL, _ options: BenchmarkOptions) throws -> Bench
         items: stride(from: 0, to: images.items.count, by: step).map { images.items[$0] }, labels: images.labels,
         preprocessing: Preprocessing(width: 224, height: 224), augmentation: Augmentation([.flip, .rotate, .blur]),
         batchSize: 32, shuffles: true, seed: 1, workers: Workers(options.threads), memoryLimit: 0)
+    let values = UnsafeMutableBufferPointer<Float>.allocate(capacity: 32 * 224 * 224 * 3)
+    values.initialize(repeating: 0)
+    defer { values.deallocate() }
     var epoch = 0
     let measurement = try Measurement(seconds: options.seconds) {
         epoch += 1
-        try loader.forEachBatch(epoch: epoch) { _ in true }
+        try loader.forEachBatch(epoch: epoch) { batch in
+            batch.write(to: values)
+            return true
+        }
     }
     return BenchmarkResult(
         .data, "photos-224", options, measurement.rates(of: Double(loader.count)), .imagesPerSecond, of: measurement,

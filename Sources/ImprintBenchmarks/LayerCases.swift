@@ -29,11 +29,6 @@ struct LayerCase {
     let work: Work
     var passes: [Pass] = [.forward, .dataGradient, .weightGradient, .backward]
 
-    /// A product of 1024x1024 matrices, which is nothing but `cblas_sgemm`.
-    static let sgemm = LayerCase(
-        name: "sgemm-1024", batchSize: 1024, input: Shape(channels: 1024),
-        layers: [Dense(outputChannels: 1024, hasBias: false)], work: .products(1 << 20), passes: [.forward])
-
     static let all = [
         convolution(3, from: 64, to: 64, size: 56),
         convolution(3, from: 128, to: 128, size: 28),
@@ -56,9 +51,6 @@ struct LayerCase {
             name: "dense-2048-1000", input: Shape(channels: 2048), layers: [Dense(outputChannels: 1000)],
             work: .products(2048 * 1000)),
     ]
-
-    /// The layer's only pass, under the layer's own name.
-    var benchmark: BenchmarkCase { benchmark(passes[0], name: name) }
 
     /// A case for each pass.
     var benchmarks: [BenchmarkCase] { passes.map { benchmark($0, name: "\(name)/\($0.rawValue)") } }
@@ -139,6 +131,16 @@ struct LayerCase {
             work: .traffic(forward: Int(forward * count), backward: Int(backward * count)),
             passes: [.forward, .backward])
     }
+}
+
+/// Nothing but `cblas_sgemm`: each thread multiplies 1024x1024 matrices of its own.
+let sgemm = BenchmarkCase(suite: .layers, name: "sgemm-1024") { options in
+    let size = 1024
+    let products = try SgemmYardstick(size: size, threads: options.threads)
+    let measurement = Measurement(seconds: options.seconds) { products.run() }
+    return BenchmarkResult(
+        .layers, "sgemm-1024", options, measurement.rates(of: 2e-9 * Double(products.multiplications)), .operations,
+        of: measurement, batch: size)
 }
 
 /// The loss of a batch of 16 with 1000 labels, and its gradient.

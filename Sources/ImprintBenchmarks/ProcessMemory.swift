@@ -14,7 +14,11 @@ enum AllocationCounter {
     }()
 
     /// How many blocks were asked for since the process began; `nil` where they are not counted.
-    static var count: Int64? { counter?() }
+    static var count: Int64? {
+        // The library can be loaded where it cannot count, and then says −1.
+        guard let count = counter?(), count >= 0 else { return nil }
+        return count
+    }
 }
 
 /// The most memory that this process has held.

@@ -5,6 +5,8 @@ internal import ImprintNetwork
 struct TrainingCase {
     let name: String
     let network: String
+    /// A factor on the network's channels.
+    var width = 1.0
     let inputSize: Int
     let batchSize: Int
     let labels: Int
@@ -12,6 +14,9 @@ struct TrainingCase {
     static let all = [
         TrainingCase(name: "lenet-28", network: "lenet", inputSize: 28, batchSize: 32, labels: 10),
         TrainingCase(name: "logonet-96", network: "logonet", inputSize: 96, batchSize: 32, labels: 2),
+        // 24, 48, 96 and 192 channels: not all of them fill the vectors.
+        TrainingCase(
+            name: "logonet-96-width-0.75", network: "logonet", width: 0.75, inputSize: 96, batchSize: 32, labels: 2),
         TrainingCase(name: "logonet-224", network: "logonet", inputSize: 224, batchSize: 32, labels: 2),
         TrainingCase(name: "mobilenet-v1-224", network: "mobilenet-v1", inputSize: 224, batchSize: 16, labels: 1000),
         TrainingCase(name: "resnet-50-224", network: "resnet-50", inputSize: 224, batchSize: 8, labels: 1000),
@@ -20,7 +25,7 @@ struct TrainingCase {
     var benchmark: BenchmarkCase { BenchmarkCase(suite: .train, name: name, measure: measure) }
 
     private func measure(_ options: BenchmarkOptions) throws -> BenchmarkResult {
-        let network = try Network.named(network, labels: labels, inputSize: inputSize).logits()
+        let network = try Network.named(network, labels: labels, inputSize: inputSize, width: width).logits()
         let parameters = try Parameters(network, seed: 1)
         let plan = try Plan(
             network, parameters: parameters,

@@ -29,24 +29,29 @@ public struct SkippedImage: Sendable, Equatable {
     }
 }
 
-/// Some images as a network reads them, with their labels; valid only inside the closure that it is passed to.
+/// Some images with their labels; valid only inside the closure that it is passed to.
 public struct Batch {
-    /// [count, height, width, channels].
-    public let values: UnsafeBufferPointer<Float>
     /// The label of each image.
     public let labels: [Int]
     /// The place of each image among the loader's items.
     public let places: [Int]
     /// The number of images.
     public var count: Int { labels.count }
+    fileprivate let samples: UnsafeBufferPointer<UInt8>
+    fileprivate let preprocessing: Preprocessing
+
+    /// Writes the images as a network reads them: [count, height, width, channels].
+    ///
+    /// `values` has room for all of them; what is beyond stays as it is.
+    public func write(to values: UnsafeMutableBufferPointer<Float>) { preprocessing.normalize(samples, into: values) }
 }
 
 /// Gives the images of a data set in batches, epoch after epoch.
 ///
-/// Every image is read once at the start: what cannot be read is left out and listed. Prepared images are kept, 8 bits a
-/// sample, as far as the memory limit goes; the others are read again in every epoch, which goes on without those that can
-/// no longer be read. While the caller works on one batch,
-/// the next is prepared in the background. Order and content follow from the seed alone.
+/// Every image is read once at the start: what cannot be read is left out and listed. Prepared images are kept in one block,
+/// 8 bits a sample, as far as the memory limit goes; the others are read again in every epoch, which goes on without those
+/// that can no longer be read. While the caller works on one batch, the next is prepared in the background. Order and
+/// content follow from the seed alone.
 public final class BatchLoader: Sendable {
     /// The images that can be read.
     public let items: [ImageFolder.Item]
@@ -58,8 +63,9 @@ public final class BatchLoader: Sendable {
     private let shuffles: Bool
     private let seed: UInt64
     private let workers: Workers
-    /// The prepared images, for the first so many items.
-    private let kept: [Image]
+    /// The prepared images of the first `keptCount` items.
+    private let kept: ImageStore
+    private let keptCount: Int
 
     /// Reads all images.
     /// - Parameters:
@@ -71,23 +77,25 @@ public final class BatchLoader: Sendable {
     ///   - shuffles: Whether each epoch has an order of its own.
     ///   - seed: What order and variations follow from.
     ///   - workers: The threads that share the reading.
-    ///   - memoryLimit: How many bytes of prepared images are kept.
+    ///   - memoryLimit: How many bytes of prepared images are kept; half of the memory that is available where `nil`.
     ///   - onRead: Told now and then how many images have been read.
     /// - Throws: `ImageError` where more than half of the images, or all of a label, cannot be read.
     public init(
         items: [ImageFolder.Item], labels: [String], preprocessing: Preprocessing, augmentation: Augmentation? = nil,
-        batchSize: Int, shuffles: Bool, seed: UInt64, workers: Workers, memoryLimit: Int = 1 << 29,
+        batchSize: Int, shuffles: Bool, seed: UInt64, workers: Workers, memoryLimit: Int? = nil,
         onRead: (Int) -> Void = { _ in }
     ) throws(ImageError) {
         precondition(batchSize >= 1, "a batch has at least one image, not \(batchSize)")
-        let bytes = preprocessing.width * preprocessing.height * preprocessing.channels
-        let (readable, skipped) = Self.read(
-            items, preprocessing, workers: workers, keeping: max(memoryLimit, 0) / bytes, onRead: onRead)
-        self.items = readable.map(\.item)
+        kept = ImageStore(
+            count: items.count, of: preprocessing, memoryLimit: memoryLimit ?? SystemMemory.available / 2)
+        let failures = Self.read(items, preprocessing, workers: workers, into: kept, onRead: onRead)
+        let readable = items.indices.filter { failures[$0] == nil }
+        skipped = failures.sorted { $0.key < $1.key }.map { SkippedImage(url: items[$0.key].url, reason: $0.value) }
+        self.items = skipped.isEmpty ? items : readable.map { items[$0] }
         try SkippedImage.checkEnoughIsLeft(of: items, readable: self.items, skipped: skipped, labels: labels)
-        self.skipped = skipped
-        // Only the first images may be kept, so that a place tells whether one is.
-        kept = readable.prefix { $0.image != nil }.compactMap(\.image)
+        // Those kept stand together at the start, so that a place tells whether one is.
+        keptCount = readable.prefix { [capacity = kept.capacity] in $0 < capacity }.count
+        for (place, read) in readable.prefix(keptCount).enumerated() { kept.move(from: read, to: place) }
         self.preprocessing = preprocessing
         self.augmentation = augmentation
         self.batchSize = batchSize
@@ -98,6 +106,8 @@ public final class BatchLoader: Sendable {
 
     /// The number of images of an epoch.
     public var count: Int { items.count }
+    /// The bytes of the prepared images that are kept.
+    public var keptByteCount: Int { keptCount * bytesPerImage }
 
     /// Calls `body` with every batch of an epoch until it returns `false`.
     ///
@@ -122,43 +132,41 @@ public final class BatchLoader: Sendable {
         }
         start(0)
         for batch in 0..<batches {
-            let values = try buffers[batch % 2].wait()
+            let samples = try buffers[batch % 2].wait()
             if batch + 1 < batches { start(batch + 1) }
             let places = buffers[batch % 2].places
             for image in buffers[batch % 2].lost { onLost(image) }
-            guard try body(Batch(values: values, labels: places.map { items[$0].label }, places: places)) else {
-                return batch + 1 == batches
-            }
+            let labels = places.map { items[$0].label }
+            let filled = Batch(labels: labels, places: places, samples: samples, preprocessing: preprocessing)
+            guard try body(filled) else { return batch + 1 == batches }
         }
         return true
     }
 
     /// The image at a place, prepared and varied, as this epoch shows it.
     public func image(at place: Int, epoch: Int) throws(ImageError) -> Image {
-        let image = place < kept.count ? kept[place] : try preprocessing.prepare(items[place].url)
-        guard let augmentation else { return image }
-        var stream = RandomStream(seed: seed, "augmentation", epoch, place)
-        return augmentation.apply(to: image, using: &stream)
+        let image = place < keptCount ? kept[place] : try preprocessing.prepare(items[place].url)
+        return try augmentation?.variation(of: image, at: place, epoch: epoch, seed: seed) ?? image
     }
 
-    fileprivate var valuesPerImage: Int { preprocessing.width * preprocessing.height * preprocessing.channels }
-    fileprivate var valuesPerBatch: Int { valuesPerImage * min(batchSize, count) }
+    fileprivate var bytesPerImage: Int { preprocessing.width * preprocessing.height * preprocessing.channels }
+    fileprivate var bytesPerBatch: Int { bytesPerImage * min(batchSize, count) }
 
-    /// Fills `values` with the images at `places`, and tells which of them could not be read.
+    /// Fills `samples` with the images at `places`, and tells which of them could not be read.
     ///
     /// The images that can be read stand together at the start, in order.
     /// - Throws: The first error, where no image can be read.
     fileprivate func fill(
-        _ values: UnsafeMutableBufferPointer<Float>, _ places: [Int], epoch: Int
+        _ samples: UnsafeMutableBufferPointer<UInt8>, _ places: [Int], epoch: Int
     ) throws(ImageError) -> (filled: [Int], lost: [SkippedImage]) {
         let failures = Mutex<[Int: ImageError]>([:])
         // Kept images take so little time that a second thread would rather be in the way of the training.
-        let fillers = kept.count == count ? Workers(1) : workers
+        let fillers = keptCount == count ? Workers(1) : workers
         fillers.forEach(places.count) { index, _ in
             do throws(ImageError) {
                 let image = try image(at: places[index], epoch: epoch)
-                let range = (index * valuesPerImage)..<((index + 1) * valuesPerImage)
-                preprocessing.normalize(image, into: UnsafeMutableBufferPointer(rebasing: values[range]))
+                let range = (index * bytesPerImage)..<((index + 1) * bytesPerImage)
+                _ = UnsafeMutableBufferPointer(rebasing: samples[range]).update(fromContentsOf: image.samples)
             } catch {
                 failures.withLock { $0[index] = error }
             }
@@ -168,9 +176,8 @@ public final class BatchLoader: Sendable {
         if failed.count == places.count { throw first.value }
         var filled: [Int] = []
         for (index, place) in places.enumerated() where failed[index] == nil {
-            if let base = values.baseAddress {
-                (base + filled.count * valuesPerImage).update(
-                    from: base + index * valuesPerImage, count: valuesPerImage)
+            if let base = samples.baseAddress {
+                (base + filled.count * bytesPerImage).update(from: base + index * bytesPerImage, count: bytesPerImage)
             }
             filled.append(place)
         }
@@ -178,27 +185,21 @@ public final class BatchLoader: Sendable {
         return (filled, lost.map { SkippedImage(url: items[places[$0.key]].url, reason: $0.value) })
     }
 
-    private typealias Read = (item: ImageFolder.Item, image: Image?)
-
+    /// Reads all images, keeps the first of them, and gives the errors of those that cannot be read by their places.
     private static func read(
-        _ items: [ImageFolder.Item], _ preprocessing: Preprocessing, workers: Workers, keeping limit: Int,
+        _ items: [ImageFolder.Item], _ preprocessing: Preprocessing, workers: Workers, into kept: ImageStore,
         onRead: (Int) -> Void
-    ) -> (readable: [Read], skipped: [SkippedImage]) {
-        let outcomes = workers.map(items.count, onProgress: onRead) { place in
-            Result { () throws(ImageError) -> Image? in
+    ) -> [Int: ImageError] {
+        let failures = Mutex<[Int: ImageError]>([:])
+        _ = workers.map(items.count, onProgress: onRead) { place in
+            do throws(ImageError) {
                 let image = try preprocessing.prepare(items[place].url)
-                return place < limit ? image : nil
+                if place < kept.capacity { kept[place] = image }
+            } catch {
+                failures.withLock { $0[place] = error }
             }
         }
-        var readable: [Read] = []
-        var skipped: [SkippedImage] = []
-        for (item, outcome) in zip(items, outcomes) {
-            switch outcome {
-            case .success(let image): readable.append((item, image))
-            case .failure(let error): skipped.append(SkippedImage(url: item.url, reason: error))
-            }
-        }
-        return (readable, skipped)
+        return failures.withLock { $0 }
     }
 }
 
@@ -208,23 +209,23 @@ private final class BatchBuffer: @unchecked Sendable {
     private(set) var places: [Int] = []
     private(set) var lost: [SkippedImage] = []
     private let loader: BatchLoader
-    private let values: UnsafeMutableBufferPointer<Float>
+    private let samples: UnsafeMutableBufferPointer<UInt8>
     private let filling = DispatchGroup()
     private var failure: ImageError?
 
     init(_ loader: BatchLoader) {
         self.loader = loader
-        values = .allocate(capacity: loader.valuesPerBatch)
-        values.initialize(repeating: 0)
+        samples = .allocate(capacity: loader.bytesPerBatch)
+        samples.initialize(repeating: 0)
     }
 
-    deinit { values.deallocate() }
+    deinit { samples.deallocate() }
 
     func startFilling(_ places: [Int], epoch: Int) {
         DispatchQueue.global(qos: .userInitiated).async(group: filling) { [self] in
             failure = nil
             do throws(ImageError) {
-                (self.places, lost) = try loader.fill(values, places, epoch: epoch)
+                (self.places, lost) = try loader.fill(samples, places, epoch: epoch)
             } catch {
                 failure = error
             }
@@ -234,9 +235,9 @@ private final class BatchBuffer: @unchecked Sendable {
     /// Returns when nothing is being filled in any more.
     func finish() { filling.wait() }
 
-    func wait() throws(ImageError) -> UnsafeBufferPointer<Float> {
+    func wait() throws(ImageError) -> UnsafeBufferPointer<UInt8> {
         finish()
         if let failure { throw failure }
-        return UnsafeBufferPointer(rebasing: values[..<(places.count * loader.valuesPerImage)])
+        return UnsafeBufferPointer(rebasing: samples[..<(places.count * loader.bytesPerImage)])
     }
 }

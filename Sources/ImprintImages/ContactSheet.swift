@@ -5,8 +5,9 @@ public enum ContactSheet {
     /// - Parameters:
     ///   - images: At least one; grey images are shown as such, transparent ones on white.
     ///   - columns: At least 1.
+    ///   - gapAfterFirstColumn: By how much the others stand apart from the first column, in pixels.
     /// - Returns: An image of 3 channels.
-    public static func make(_ images: [Image], columns: Int) -> Image {
+    public static func make(_ images: [Image], columns: Int, gapAfterFirstColumn: Int = 0) -> Image {
         precondition(!images.isEmpty, "a contact sheet needs at least one image")
         precondition(columns >= 1, "a contact sheet has at least one column, not \(columns)")
         let gap = 4
@@ -14,9 +15,12 @@ public enum ContactSheet {
         let cellHeight = (images.map(\.height).max() ?? 0) + gap
         let rows = (images.count + columns - 1) / columns
         var sheet = Image(
-            width: min(columns, images.count) * cellWidth + gap, height: rows * cellHeight + gap, filledWith: 128)
+            width: min(columns, images.count) * cellWidth + gap + gapAfterFirstColumn, height: rows * cellHeight + gap,
+            filledWith: 128)
         for (index, image) in images.enumerated() {
-            sheet.place(image, left: index % columns * cellWidth + gap, top: index / columns * cellHeight + gap)
+            let (row, column) = index.quotientAndRemainder(dividingBy: columns)
+            let left = column * cellWidth + gap + (column > 0 ? gapAfterFirstColumn : 0)
+            sheet.place(image, left: left, top: row * cellHeight + gap)
         }
         return sheet
     }

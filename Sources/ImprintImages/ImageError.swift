@@ -47,7 +47,7 @@ extension ImageError: CustomStringConvertible {
     public var description: String {
         switch self {
         case .unreadable(let file, let reason):
-            "\(file.displayPath) cannot be read: \(reason). Give the path of an image file that you may read."
+            "\(file.displayPath) cannot be read: \(reason). Check the path and its permissions."
         case .unwritable(let file, let reason):
             "\(file.displayPath) cannot be written: \(reason). Check the folder, its permissions and the free space."
         case .unencodable(let format, let reason):

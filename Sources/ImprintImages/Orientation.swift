@@ -98,7 +98,7 @@ extension Orientation {
 }
 
 /// Reads whole numbers from a TIFF block in the byte order that its header names.
-private struct TIFFReader {
+struct TIFFReader {
     let block: ArraySlice<UInt8>
     let isBigEndian: Bool
 

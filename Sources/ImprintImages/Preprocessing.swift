@@ -1,3 +1,4 @@
+internal import CImprintKernels
 public import Foundation
 
 /// How a photo becomes a network's input: stored in the weights file, so that training and prediction do the same.
@@ -52,9 +53,8 @@ public struct Preprocessing: Codable, Hashable, Sendable {
     /// Reads a photo and fits it into the input.
     /// - Throws: `ImageError` where the file cannot be read as an image.
     public func prepare(_ url: URL) throws(ImageError) -> Image {
-        // Shrunk while it is decoded to not much more than the input's size, a picture would be scaled twice by nearly
-        // the same filter, and come out blurred. From half as much again on, that is hard to see.
-        let stored = try StoredPicture(url, coveringShortSide: max(width, height) * 3 / 2)
+        let stored = try StoredPicture(
+            url, coveringShortSide: ImageFile.shortSideToDecode(covering: max(width, height)))
         // An opaque picture has fewer colours to convert once it is small. Others are laid on white in sRGB.
         guard stored.image.channels == 3, let profile = stored.profile else { return prepare(stored.upright) }
         let fitted = cropAndScale.apply(stored.orientation.upright(stored.image), width: width, height: height)
@@ -72,15 +72,14 @@ public struct Preprocessing: Codable, Hashable, Sendable {
         precondition(
             image.width == width && image.height == height && image.channels == channels,
             "the image is \(image.width)x\(image.height)x\(image.channels), not \(width)x\(height)x\(channels)")
-        precondition(values.count >= image.samples.count, "\(values.count) numbers are too few for the image")
-        for channel in 0..<channels {
-            let (mean, scale) = (mean[channel], scale[channel])
-            image.samples.withUnsafeBufferPointer { samples in
-                for place in stride(from: channel, to: samples.count, by: channels) {
-                    values[place] = (Float(samples[place]) - mean) * scale
-                }
-            }
-        }
+        image.samples.withUnsafeBufferPointer { normalize($0, into: values) }
+    }
+
+    /// Writes the samples of whole prepared images as the network reads them.
+    func normalize(_ samples: UnsafeBufferPointer<UInt8>, into values: UnsafeMutableBufferPointer<Float>) {
+        precondition(values.count >= samples.count, "\(values.count) numbers are too few for \(samples.count) samples")
+        imprint_normalize_samples(
+            samples.baseAddress, values.baseAddress, samples.count / channels, channels, mean, scale)
     }
 }
 

@@ -1,14 +1,15 @@
+internal import CImprintKernels
+
 /// Which source samples make each target sample along one axis, and with what weights.
 struct ResampledAxis {
     /// How many target samples there are.
     let count: Int
-    /// The source samples that count for each target sample.
-    let ranges: [Range<Int>]
+    /// The first source sample that counts for each target sample, and how many do.
+    private var firsts: [Int32] = []
+    private var taps: [Int32] = []
     /// Their weights, which add up to 1: those of target sample *i* start at `i * stride`.
-    let weights: [Float]
-    let stride: Int
-    /// The source samples that count for any target sample.
-    let used: Range<Int>
+    private var weights: [Float]
+    private let stride: Int
 
     /// Scales the middle `part` (all of it, where nil) of `length` source samples to `target` samples.
     ///
@@ -18,10 +19,11 @@ struct ResampledAxis {
         let first = (Double(length) - part) / 2
         let step = part / Double(target)
         let reach = max(step, 1)
-        let stride = 2 * Int(reach.rounded(.up)) + 1
-        var ranges: [Range<Int>] = []
-        ranges.reserveCapacity(target)
-        var weights = [Float](repeating: 0, count: target * stride)
+        count = target
+        stride = 2 * Int(reach.rounded(.up)) + 1
+        firsts.reserveCapacity(target)
+        taps.reserveCapacity(target)
+        weights = [Float](repeating: 0, count: target * stride)
         for index in 0..<target {
             let center = first + (Double(index) + 0.5) * step
             let lower = max(Int((center - reach + 0.5).rounded(.down)), 0)
@@ -29,13 +31,23 @@ struct ResampledAxis {
             func triangle(_ source: Int) -> Double { max(1 - abs(Double(source) + 0.5 - center) / reach, 0) }
             let sum = (lower..<upper).reduce(0) { $0 + triangle($1) }
             for source in lower..<upper { weights[index * stride + source - lower] = Float(triangle(source) / sum) }
-            ranges.append(lower..<upper)
+            firsts.append(Int32(lower))
+            taps.append(Int32(upper - lower))
         }
-        count = target
-        self.stride = stride
-        self.weights = weights
-        used = ranges[0].lowerBound..<ranges[target - 1].upperBound
-        self.ranges = ranges
+    }
+
+    /// Calls `body` with the axis as the kernel reads it.
+    fileprivate func withKernelAxis(_ body: (UnsafePointer<imprint_axis>) -> Void) {
+        firsts.withUnsafeBufferPointer { firsts in
+            taps.withUnsafeBufferPointer { taps in
+                weights.withUnsafeBufferPointer { weights in
+                    var axis = imprint_axis(
+                        count: count, stride: stride, first: firsts.baseAddress, taps: taps.baseAddress,
+                        weights: weights.baseAddress)
+                    body(&axis)
+                }
+            }
+        }
     }
 }
 
@@ -47,30 +59,19 @@ extension Image {
         return alphaPremultiplied().resampledChannels(columns: columns, rows: rows).alphaDivided()
     }
 
-    /// Rows first, one target row at a time: that pass runs along memory and takes rows away before the other one,
-    /// which has to gather, and only one row of sums is ever needed in between.
     private func resampledChannels(columns: ResampledAxis, rows: ResampledAxis) -> Image {
-        let (channels, usedCount) = (channels, columns.used.count * channels)
-        let targetCount = columns.count * channels
-        let result = withUnsafeTemporaryAllocation(of: Float.self, capacity: usedCount + gatherSlack) { sums in
-            [UInt8](unsafeUninitializedCapacity: rows.count * targetCount) { target, count in
-                samples.withUnsafeBufferPointer { source in
-                    for y in 0..<rows.count {
-                        sums.initialize(repeating: 0)
-                        for (tap, row) in rows.ranges[y].enumerated() {
-                            let start = (row * width + columns.used.lowerBound) * channels
-                            add(
-                                UnsafeBufferPointer(rebasing: source[start..<(start + usedCount)]),
-                                times: rows.weights[y * rows.stride + tap], to: sums)
-                        }
-                        let line = (y * targetCount)..<((y + 1) * targetCount)
-                        gather(
-                            UnsafeRawBufferPointer(sums), columns, channels: channels,
-                            into: UnsafeMutableBufferPointer(rebasing: target[line]))
+        let sampleCount = rows.count * columns.count * channels
+        let result = [UInt8](unsafeUninitializedCapacity: sampleCount) { target, count in
+            rows.withKernelAxis { rows in
+                columns.withKernelAxis { columns in
+                    let capacity = imprint_resample_scratch(width, columns, channels)
+                    withUnsafeTemporaryAllocation(of: Float.self, capacity: capacity) { scratch in
+                        imprint_resample(
+                            rows, columns, samples, width, channels, target.baseAddress, scratch.baseAddress)
                     }
                 }
-                count = rows.count * targetCount
             }
+            count = sampleCount
         }
         return Image(width: columns.count, height: rows.count, channels: channels, samples: result)
     }
@@ -120,38 +121,5 @@ extension Image {
             }
         }
         return result
-    }
-}
-
-/// Adds each source sample times `weight` to the sum at its index.
-private func add(
-    _ source: UnsafeBufferPointer<UInt8>, times weight: Float, to sums: UnsafeMutableBufferPointer<Float>
-) {
-    for index in 0..<source.count { sums[index] += weight * Float(source[index]) }
-}
-
-/// How many sums there must be past the last one, for `gather` to read.
-private let gatherSlack = 3
-
-/// Makes a row of target samples of a row of sums that starts with the first column used.
-///
-/// Four sums are taken at a time; with fewer channels those past the pixel are computed along and dropped.
-private func gather(
-    _ sums: UnsafeRawBufferPointer, _ columns: ResampledAxis, channels: Int,
-    into line: UnsafeMutableBufferPointer<UInt8>
-) {
-    let pixelBytes = channels * MemoryLayout<Float>.stride
-    columns.weights.withUnsafeBufferPointer { weights in
-        var next = 0
-        for (x, range) in columns.ranges.enumerated() {
-            var offset = (range.lowerBound - columns.used.lowerBound) * pixelBytes
-            var total = SIMD4<Float>(repeating: 0.5)
-            for tap in (x * columns.stride)..<(x * columns.stride + range.count) {
-                total += weights[tap] * sums.loadUnaligned(fromByteOffset: offset, as: SIMD4<Float>.self)
-                offset += pixelBytes
-            }
-            for channel in 0..<channels { line[next + channel] = UInt8(min(total[channel], 255)) }
-            next += channels
-        }
     }
 }

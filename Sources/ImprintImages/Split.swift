@@ -30,21 +30,97 @@ extension ImageFolder {
     /// has at least one on either side, and a class of one image is trained on. What a class gives does not depend on
     /// the other classes. Both lists keep the order of `items`.
     ///
-    /// Photos taken in one burst may end up on either side, which makes validation look better than it is.
-    public func split(_ rule: ValidationRule, seed: UInt64) -> (training: [Item], validation: [Item]) {
+    /// With `groups` (those of this folder alone) the images of a group stay on one side, as far as whole groups fit: a class
+    /// then gives at most its fraction, or one group more where it would give nothing, and a group that holds all of a class is
+    /// trained on. Groups that take over a quarter of a class's validation images come last, since one scene says little of
+    /// others. Without groups, photos of one burst may end up on either side, which makes validation look better than it is.
+    public func split(
+        _ rule: ValidationRule, seed: UInt64, groups: ImageGroups? = nil
+    ) -> (training: [Item], validation: [Item]) {
+        let (training, validation) = splitPlaces(rule, seed: seed, groups: groups)
+        return (training.map { items[$0] }, validation.map { items[$0] })
+    }
+
+    /// How many images `split` without groups would keep back, and how many of these would have another image of their group
+    /// among those to train on: what they measure is memory.
+    public func randomSplitLeaks(_ rule: ValidationRule, seed: UInt64, groups: ImageGroups) -> (images: Int, of: Int) {
+        let (training, validation) = splitPlaces(rule, seed: seed, groups: nil)
+        return (groups.leaks(from: validation, into: training), validation.count)
+    }
+
+    private func splitPlaces(
+        _ rule: ValidationRule, seed: UInt64, groups: ImageGroups?
+    ) -> (training: [Int], validation: [Int]) {
         let fraction = rule.fraction(ofImages: items.count)
-        guard fraction > 0 else { return (items, []) }
-        var (training, validation): ([Item], [Item]) = ([], [])
+        guard fraction > 0 else { return (Array(items.indices), []) }
+        var selection = Selection(of: self, fraction: fraction, groups: groups)
         for label in labels.indices {
-            let members = items.filter { $0.label == label }
-            let wanted = Int((Double(members.count) * fraction).rounded())
-            let keptBack = members.count < 2 ? 0 : min(max(wanted, 1), members.count - 1)
             var stream = RandomStream(seed: seed, "split", label)
-            let chosen = Set(stream.permutation(of: members.count).prefix(keptBack))
-            for (index, item) in members.enumerated() {
-                if chosen.contains(index) { validation.append(item) } else { training.append(item) }
+            selection.choose(label, using: &stream)
+        }
+        return (items.indices.filter { !selection.isChosen($0) }, items.indices.filter(selection.isChosen))
+    }
+}
+
+/// Which groups of images are kept back.
+private struct Selection {
+    /// The images of each group, as places in the folder's items, and the group of each image.
+    private let members: [[Int]]
+    private let groupOfItem: [Int]
+    /// How many images of each class a group holds.
+    private let counts: [[Int: Int]]
+    private let total: [Int]
+    private let wanted: [Int]
+    private var kept: [Int]
+    private var chosen: Set<Int> = []
+
+    init(of folder: ImageFolder, fraction: Double, groups: ImageGroups?) {
+        let labels = folder.items.map(\.label)
+        var numbers: [Int: Int] = [:]
+        groupOfItem = folder.items.indices.map { place in
+            let root = groups?.group(of: place) ?? place
+            let number = numbers[root] ?? numbers.count
+            numbers[root] = number
+            return number
+        }
+        var members = Array(repeating: [Int](), count: numbers.count)
+        for (place, group) in groupOfItem.enumerated() { members[group].append(place) }
+        self.members = members
+        counts = members.map { $0.reduce(into: [:]) { $0[labels[$1], default: 0] += 1 } }
+        let total = folder.labels.indices.map { label in labels.count { $0 == label } }
+        self.total = total
+        wanted = total.map { $0 < 2 ? 0 : min(max(Int((Double($0) * fraction).rounded()), 1), $0 - 1) }
+        kept = total.map { _ in 0 }
+    }
+
+    func isChosen(_ item: Int) -> Bool { chosen.contains(groupOfItem[item]) }
+
+    /// Keeps back groups of a class, in random order.
+    mutating func choose(_ label: Int, using stream: inout RandomStream) {
+        let own = members.indices.filter { counts[$0][label] != nil }
+        let order = stream.permutation(of: own.count).map { own[$0] }
+        let small = max(wanted[label] / 4, 1)
+        for isSmall in [true, false] {
+            for group in order where isSmall == (counts[group][label, default: 0] <= small) && fits(group) {
+                keep(group)
             }
         }
-        return (training, validation)
+        guard kept[label] == 0, wanted[label] > 0 else { return }
+        // No group fits: the one that is the least too large, as long as every class has images left to train on.
+        let possible = order.filter { group in
+            counts[group].allSatisfy { kept[$0.key] + $0.value < total[$0.key] }
+        }
+        if let group = possible.min(by: { counts[$0][label, default: 0] < counts[$1][label, default: 0] }) {
+            keep(group)
+        }
+    }
+
+    private func fits(_ group: Int) -> Bool {
+        !chosen.contains(group) && counts[group].allSatisfy { kept[$0.key] + $0.value <= wanted[$0.key] }
+    }
+
+    private mutating func keep(_ group: Int) {
+        chosen.insert(group)
+        for (label, count) in counts[group] { kept[label] += count }
     }
 }

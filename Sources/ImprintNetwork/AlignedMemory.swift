@@ -1,3 +1,5 @@
+internal import ImprintCore
+
 #if canImport(Glibc)
     internal import Glibc
 #elseif canImport(Musl)
@@ -13,12 +15,14 @@ final class AlignedMemory: @unchecked Sendable {
     let base: UnsafeMutableRawPointer
     let byteCount: Int
 
-    /// Throws `NetworkError.outOfMemory` where the block is larger than the machine's memory or the system refuses it.
+    /// Throws `NetworkError.outOfMemory` where the block is larger than the memory that is left, or the system refuses it.
     init(byteCount: Int) throws(NetworkError) {
         let alignment = 1 << 12
         self.byteCount = max(byteCount, alignment)
         // Linux promises more memory than there is and kills who uses it.
-        guard byteCount <= Self.physicalByteCount else { throw .outOfMemory(bytes: byteCount) }
+        guard byteCount <= Self.unchecked || byteCount <= SystemMemory.available else {
+            throw .outOfMemory(bytes: byteCount)
+        }
         var block: UnsafeMutableRawPointer?
         let status = posix_memalign(&block, alignment, self.byteCount)
         guard status == 0, let block else { throw .outOfMemory(bytes: byteCount) }
@@ -32,7 +36,8 @@ final class AlignedMemory: @unchecked Sendable {
 
     deinit { free(base) }
 
-    private static let physicalByteCount = sysconf(Int32(_SC_PHYS_PAGES)) * sysconf(Int32(_SC_PAGESIZE))
+    /// How small a block is not worth the question what is left.
+    private static let unchecked = 1 << 26
 
     func floats(at byteOffset: Int = 0) -> UnsafeMutablePointer<Float> {
         assert((0..<byteCount).contains(byteOffset), "offset \(byteOffset) outside 0..<\(byteCount)")

@@ -73,10 +73,6 @@ enum GEMM {
         return length >= least ? length : nil
     }
 
-    /// Whether OpenBLAS's kernels for small products, of matrices that are not transposed, ask the system for memory each
-    /// time: where the columns leave a rest of 1 to 8 in a vector of 16.
-    static func asksForMemory(columns: Int) -> Bool { (1...8).contains(columns % 16) }
-
     /// A matrix [inner, columns] that lies in memory as panels of 64 columns, one after the other.
     ///
     /// Products with a panel fit into the cache, and OpenBLAS takes them as they lie: for matrices that are multiplied with
@@ -87,23 +83,25 @@ enum GEMM {
         let inner: Int
         let columns: Int
 
-        /// Whether a matrix of so many columns can be cut into panels.
-        static func fit(columns: Int) -> Bool { !asksForMemory(columns: columns % width) }
+        /// The last panel takes up to 8 columns more, which would be too few for a panel of their own.
+        static func count(columns: Int) -> Int { max(1, (columns + width - 9) / width) }
 
-        static func count(columns: Int) -> Int { (columns + width - 1) / width }
+        static func range(_ panel: Int, columns: Int) -> Range<Int> {
+            (panel * width)..<(panel + 1 == count(columns: columns) ? columns : (panel + 1) * width)
+        }
 
         /// Copies one panel of a matrix [inner, columns] to its place in `panels`.
         static func copy(
             _ panel: Int, of matrix: Matrix, inner: Int, columns: Int, into panels: UnsafeMutablePointer<Float>
         ) {
-            let first = panel * width
-            let count = min(width, columns - first)
-            let panel = panels + first * inner
+            let range = range(panel, columns: columns)
+            let (first, panel) = (range.lowerBound, panels + range.lowerBound * inner)
             if matrix.transposed {
-                imprint_transpose(matrix.values + first * matrix.stride, matrix.stride, panel, count, inner)
+                imprint_transpose(matrix.values + first * matrix.stride, matrix.stride, panel, range.count, inner)
             } else {
                 for row in 0..<inner {
-                    (panel + row * count).update(from: matrix.values + row * matrix.stride + first, count: count)
+                    (panel + row * range.count).update(
+                        from: matrix.values + row * matrix.stride + first, count: range.count)
                 }
             }
         }
@@ -113,10 +111,13 @@ enum GEMM {
     static func multiply(
         rows: Int, _ a: Matrix, _ b: Panels, panel: Int, into c: UnsafeMutablePointer<Float>, stride: Int
     ) {
-        let first = panel * Panels.width
-        let width = min(Panels.width, b.columns - first)
-        let depth = (b.inner + 127) / 128
-        let height = (rows * width * ((b.inner + depth - 1) / depth) + unpackedProducts - 1) / unpackedProducts
+        let range = Panels.range(panel, columns: b.columns)
+        let (first, width) = (range.lowerBound, range.count)
+        // With a rest, a second slice would have to be computed column by column.
+        let leavesRest = leavesRest(columns: width)
+        let depth = leavesRest ? 1 : (b.inner + 127) / 128
+        let products = rows * width * ((b.inner + depth - 1) / depth)
+        let height = leavesRest && b.inner > 128 ? 1 : (products + unpackedProducts - 1) / unpackedProducts
         for part in 0..<height {
             let rows = chunkRange(part, of: height, total: rows)
             for slice in 0..<depth {
@@ -136,6 +137,36 @@ enum GEMM {
         stride: Int, accumulating: Bool = false
     ) {
         prepared
+        let isUnpacked = !a.transposed && !b.transposed && rows * columns * inner <= unpackedProducts
+        guard isUnpacked && leavesRest(columns: columns) else {
+            return sgemm(rows, columns, inner, a, b, c, stride, accumulating)
+        }
+        let whole = columns / vectorWidth * vectorWidth
+        if whole > 0 { sgemm(rows, whole, inner, a, b, c, stride, accumulating) }
+        if whole > 0 && !accumulating {
+            let last = columns - vectorWidth
+            sgemm(rows, vectorWidth, inner, a, Matrix(b.values + last, stride: b.stride), c + last, stride, false)
+        } else {
+            for column in whole..<columns {
+                cblas_sgemv(
+                    CblasRowMajor, CblasNoTrans, blasint(rows), blasint(inner), 1, a.values, blasint(a.stride),
+                    b.values + column, blasint(b.stride), accumulating ? 1 : 0, c + column, blasint(stride))
+            }
+        }
+    }
+
+    private static let vectorWidth = 16
+
+    /// Whether OpenBLAS's AVX-512 kernels for unpacked products would ask the system for memory, each time.
+    ///
+    /// They do where neither matrix is transposed and the columns leave a rest of 1 to 8 in a vector. Such products are
+    /// done in parts: whole vectors, of which the last two overlap, or whole vectors and single columns.
+    private static func leavesRest(columns: Int) -> Bool { (1...8).contains(columns % vectorWidth) }
+
+    private static func sgemm(
+        _ rows: Int, _ columns: Int, _ inner: Int, _ a: Matrix, _ b: Matrix, _ c: UnsafeMutablePointer<Float>,
+        _ stride: Int, _ accumulating: Bool
+    ) {
         cblas_sgemm(
             CblasRowMajor, a.transposed ? CblasTrans : CblasNoTrans, b.transposed ? CblasTrans : CblasNoTrans,
             blasint(rows), blasint(columns), blasint(inner), 1, a.values, blasint(a.stride), b.values,

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import CImprintKernels
 
 /// Softmax and cross-entropy in one: the loss of a classifier, and its gradient with respect to the logits.
 ///
@@ -55,15 +49,19 @@ public struct SoftmaxCrossEntropy: Hashable, Codable, Sendable {
         }
         let factor = divisor > 0 ? Float(1 / divisor) : 0
         var total: Double = 0
-        var correct = 0
-        for (image, label) in labels.enumerated() {
-            let x = logits.baseAddress! + image * classes
-            let dx = gradient.map { $0.baseAddress! + image * classes }
-            let (loss, isCorrect) = row(x, label: label, classes: classes, factor: factor, gradient: dx)
-            total += loss
-            correct += isCorrect ? 1 : 0
+        var correct: Int32 = 0
+        withClassWeights { weights in
+            var row = imprint_cross_entropy(
+                classes: classes, label_smoothing: labelSmoothing, weights: weights, factor: factor)
+            for (image, label) in labels.enumerated() {
+                var isCorrect: Int32 = 0
+                let start = image * classes
+                total += imprint_softmax_cross_entropy(
+                    &row, logits.baseAddress! + start, label, gradient.map { $0.baseAddress! + start }, &isCorrect)
+                correct += isCorrect
+            }
         }
-        return Result(loss: divisor > 0 ? Float(total / divisor) : 0, correct: correct)
+        return Result(loss: divisor > 0 ? Float(total / divisor) : 0, correct: Int(correct))
     }
 
     /// The confidences that a classifier with these logits states: softmax over each row.
@@ -75,7 +73,7 @@ public struct SoftmaxCrossEntropy: Hashable, Codable, Sendable {
         let classes = logits.count / batch
         return (0..<batch).map { image in
             Array(unsafeUninitializedCapacity: classes) { row, count in
-                softmax(logits.baseAddress! + image * classes, row.baseAddress!, count: classes)
+                imprint_softmax_forward(logits.baseAddress! + image * classes, row.baseAddress!, classes)
                 count = classes
             }
         }
@@ -83,30 +81,8 @@ public struct SoftmaxCrossEntropy: Hashable, Codable, Sendable {
 
     private func weight(_ label: Int) -> Float { classWeights?[label] ?? 1 }
 
-    /// One image: dxₖ = factor · (pₖ · Σⱼ qⱼ·wⱼ − qₖ·wₖ).
-    private func row(
-        _ x: UnsafePointer<Float>, label: Int, classes: Int, factor: Float, gradient: UnsafeMutablePointer<Float>?
-    ) -> (loss: Double, isCorrect: Bool) {
-        var best = 0
-        for k in 1..<max(classes, 1) where x[k] > x[best] { best = k }
-        let largest = x[best]
-        var sum: Float = 0
-        for k in 0..<classes { sum += expf(x[k] - largest) }
-        let logSum = logf(sum)
-        let spread = labelSmoothing / Float(classes)
-        var loss: Double = 0
-        var mass: Float = 0
-        for k in 0..<classes {
-            let target = ((k == label ? 1 - labelSmoothing : 0) + spread) * weight(k)
-            if target > 0 { loss += Double(target) * Double(logSum - (x[k] - largest)) }
-            mass += target
-        }
-        if let gradient {
-            for k in 0..<classes {
-                let target = ((k == label ? 1 - labelSmoothing : 0) + spread) * weight(k)
-                gradient[k] = factor * (expf(x[k] - largest - logSum) * mass - target)
-            }
-        }
-        return (loss, best == label)
+    private func withClassWeights(_ body: (UnsafePointer<Float>?) -> Void) {
+        guard let classWeights else { return body(nil) }
+        classWeights.withUnsafeBufferPointer { body($0.baseAddress) }
     }
 }

@@ -1,3 +1,4 @@
+internal import CImprintKernels
 internal import ImprintCore
 internal import Synchronization
 
@@ -150,7 +151,7 @@ private final class Shared: @unchecked Sendable {
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
     init(expecting count: Int) {
-        looks = count <= Processors.count ? 100_000 : 0
+        looks = count <= Processors.count ? 4000 : 0
         pthread_mutex_init(mutex, nil)
         pthread_cond_init(condition, nil)
     }
@@ -190,7 +191,10 @@ private final class Shared: @unchecked Sendable {
     ///
     /// Looks for a while before it sleeps, since to be woken takes longer than most waits.
     private func wait(_ isOver: () -> Bool) {
-        for _ in 0..<looks where isOver() { return }
+        for _ in 0..<looks {
+            if isOver() { return }
+            imprint_pause()
+        }
         pthread_mutex_lock(mutex)
         sleepers.add(1, ordering: .sequentiallyConsistent)
         while !isOver() { pthread_cond_wait(condition, mutex) }

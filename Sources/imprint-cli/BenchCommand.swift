@@ -1,6 +1,7 @@
 public import ArgumentParser
 internal import Foundation
 public import ImprintBenchmarks
+internal import ImprintImages
 internal import ImprintNetwork
 
 struct BenchCommand: ParsableCommand {
@@ -36,7 +37,7 @@ struct BenchCommand: ParsableCommand {
         }
         if let data {
             try requirePaths([data])
-            guard suite == nil || suite == .data else {
+            guard suites.contains(.data) && !cases(of: .data).isEmpty else {
                 throw ValidationError("--data is the folder that \"bench data\" reads; leave it out.")
             }
         }
@@ -48,11 +49,12 @@ struct BenchCommand: ParsableCommand {
         #endif
         let options = BenchmarkOptions(
             threads: common.threadCount, seconds: seconds, photos: data.map { URL(filePath: $0) })
+        // A wrong folder shows now and not after everything else has been measured.
+        if let photos = options.photos { _ = try ImageFolder(at: photos, minimumClasses: 1) }
         if !common.json { Terminal.note("\(Engine.current)") }
         var benchmark = Benchmark(options)
         for suite in suites {
-            let wanted = Set(names.flatMap { suite.cases(named: $0) }.map(\.name))
-            let cases = suite.cases.filter { names.isEmpty || wanted.contains($0.name) }
+            let cases = cases(of: suite)
             if !common.json && !cases.isEmpty { try Terminal.show(BenchTable.heading(suite)) }
             for benchmarkCase in cases {
                 let result = try benchmark.measure(benchmarkCase)
@@ -66,6 +68,12 @@ struct BenchCommand: ParsableCommand {
     }
 
     private var suites: [BenchmarkSuite] { suite.map { [$0] } ?? BenchmarkSuite.allCases }
+
+    /// The cases of a suite that are to be measured.
+    private func cases(of suite: BenchmarkSuite) -> [BenchmarkCase] {
+        let wanted = Set(names.flatMap { suite.cases(named: $0) }.map(\.name))
+        return suite.cases.filter { names.isEmpty || wanted.contains($0.name) }
+    }
 
     /// The same names without those that were there before.
     private func distinct(_ names: [String]) -> [String] {

@@ -21,6 +21,12 @@ struct TrainCommand: ParsableCommand {
                 + "of fewer than 50 photos, 10 % of fewer than 200, else 5 %)", valueName: "folder-or-fraction"))
     var validation: String?
 
+    @Flag(
+        help:
+            "Do not look for photos that show the same: keep back photos at random, though some may show what others do."
+    )
+    var randomSplit = false
+
     @Option(help: "How often to go through all photos.")
     var epochs = 20
 
@@ -45,11 +51,7 @@ struct TrainCommand: ParsableCommand {
     @Option(help: "What of the base to train: its head, or all layers. (default: head)")
     var unfreeze: TrainingConfiguration.Trains?
 
-    @Option(
-        help: ArgumentHelp(
-            "How to vary the photos: words of \(Augmentation.words.joined(separator: ", ")), with commas between; or none.",
-            valueName: "words"))
-    var augment = "none"
+    @Option(help: AugmentationWords.help("How to vary the photos")) var augment = AugmentationWords("none")
 
     @Option(help: "How a photo is fitted into the network's input. (default: center-crop)")
     var cropAndScale: CropAndScale?
@@ -65,6 +67,12 @@ struct TrainCommand: ParsableCommand {
 
     @Option(help: ArgumentHelp("An HTML page about the run to write.", valueName: "file.html"))
     var report: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "How much memory prepared photos may take, in MB or with a unit, such as 2GB; those beyond are read again in "
+                + "every epoch. (default: half of what is free)", valueName: "size"))
+    var memory: MemorySize?
 
     @OptionGroup var common: CommonOptions
 
@@ -95,7 +103,7 @@ struct TrainCommand: ParsableCommand {
             throw ValidationError("--report and --output are both \(output), expected two files.")
         }
         if output.hasSuffix("/") { throw ValidationError("--output is \(output), expected the name of a file.") }
-        _ = try augmentation()
+        _ = try augment.augmentation()
         _ = try validationRule()
     }
 
@@ -136,25 +144,19 @@ struct TrainCommand: ParsableCommand {
             configuration.start = .network(network ?? "logonet", width: width ?? 1)
         }
         configuration.validation = try validationRule()
+        configuration.keepsGroupsTogether = !randomSplit
         configuration.epochs = epochs
         configuration.batchSize = batchSize
         configuration.learningRate = learningRate
         configuration.labelSmoothing = labelSmoothing
         configuration.inputSize = inputSize
         configuration.cropAndScale = cropAndScale ?? .centerCrop
-        configuration.augmentation = try augmentation()
+        configuration.augmentation = try augment.augmentation()
         configuration.seed = seed
         configuration.threads = common.threadCount
         configuration.precision = precision
+        configuration.memoryLimit = memory?.byteCount
         return configuration
-    }
-
-    private func augmentation() throws -> Augmentation {
-        do {
-            return try Augmentation(named: augment)
-        } catch {
-            throw ValidationError("--augment: \(error)")
-        }
     }
 
     private func validationRule() throws -> TrainingConfiguration.Validation {

@@ -22,6 +22,7 @@ struct TrainingMonitor {
 
     mutating func show(_ event: TrainingEvent) {
         switch event {
+        case .comparing(let done, let total): bar.draw("comparing", done: done, of: total)
         case .reading(let done, let total): bar.draw("reading", done: done, of: total)
         case .started(let event): show(event)
         case .step(let step): show(step)
@@ -44,6 +45,7 @@ struct TrainingMonitor {
                 + "(\(event.labels.joined(separator: ", "))): \(event.trainingImages) to train on, "
                 + "\(event.validationImages) to validate on.")
         for image in event.skipped { Terminal.note("Skipped: \(image.reason)") }
+        if let leakage = event.leakage { show(leakage) }
         if event.validationImages == 0 {
             Terminal.note("There are no images to validate on, so the accuracy is that on the training images.")
         } else if !event.labelsWithoutValidation.isEmpty {
@@ -55,6 +57,20 @@ struct TrainingMonitor {
             event.trainedCount == event.parameterCount
             ? "\(event.parameterCount) parameters" : "\(event.trainedCount) of \(event.parameterCount) parameters"
         Terminal.note("Training \(event.network), \(parameters), for \(epochs == 1 ? "1 epoch" : "\(epochs) epochs").")
+    }
+
+    private func show(_ leakage: TrainingStart.Leakage) {
+        switch leakage {
+        case .avoided(let images, let total, _) where images > 0:
+            Terminal.note(
+                "Copies, near-duplicates and bursts are kept on one side of the split; at random, \(images) of \(total) images to "
+                    + "validate on would show what images to train on show.")
+        case .found(let images, let total) where images > 0:
+            Terminal.note(
+                "Warning: \(images) of \(total) images to validate on are copies, near-duplicates or of one burst with images to "
+                    + "train on, so the validation accuracy is too good; imprint audit --validation shows them.")
+        case .avoided, .found: break
+        }
     }
 
     private mutating func show(_ step: TrainingStep) {
@@ -92,6 +108,7 @@ struct TrainingMonitor {
             images: started.trainingImages + started.validationImages, output: output,
             stopped: record.history.count < epochs, trainingImages: started.trainingImages,
             validationImages: started.validationImages,
+            leaked: started.leakage?.leaked, leaksAvoided: started.leakage?.avoided,
             skipped: started.skipped.map(SkippedLine.init))
         if json {
             try Terminal.emit(line)
@@ -137,7 +154,21 @@ private struct FinishedLine: Encodable {
     let stopped: Bool
     let trainingImages: Int
     let validationImages: Int
+    let leaked: Int?
+    let leaksAvoided: Int?
     let skipped: [SkippedLine]
+}
+
+extension TrainingStart.Leakage {
+    /// How many images to validate on show what images to train on show.
+    fileprivate var leaked: Int {
+        if case .found(let images, _) = self { images } else { 0 }
+    }
+
+    /// How many would have in a split at random; `nil` without a split.
+    fileprivate var avoided: Int? {
+        if case .avoided(let images, _, _) = self { images } else { nil }
+    }
 }
 
 /// An image that could not be read, for JSON.

@@ -45,7 +45,7 @@ import Testing
     @Test(
         "Wrong use exits with 64 and says what is right",
         arguments: [
-            (["train", "--case", "vgg"], "No case begins with \"vgg\"; choose from lenet-28, logonet-96, logonet-224"),
+            (["train", "--case", "vgg"], "No case begins with \"vgg\"; choose from lenet-28, logonet-96, logonet-96-"),
             (["predict", "--case", "lenet-28"], "choose from mobilenet-v1-224, mobilenet-v1-224/batch-32"),
             (["train", "--case", ""], "No case begins with \"\""), (["train", "--seconds", "0"], "--seconds is 0.0"),
             (["train", "--data", "photos"], "leave it out"), (["sleep"], "sleep"),

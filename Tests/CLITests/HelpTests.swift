@@ -4,7 +4,11 @@ import Testing
 
 @Suite struct HelpTests {
     /// Fixtures/help-VERB.txt is what `COLUMNS=80 imprint VERB --help` printed; look at a change before taking it over.
-    @Test("Help pages are as they were", arguments: ["", "train", "evaluate", "classify", "inspect", "draw", "bench"])
+    @Test(
+        "Help pages are as they were",
+        arguments: [
+            "", "train", "evaluate", "classify", "inspect", "audit", "prepare", "augment", "draw", "bench",
+        ])
     func helpPages(verb: String) throws {
         let page = verb.isEmpty ? try imprint("--help") : try imprint(verb, "--help")
         let name = verb.isEmpty ? "help" : "help-\(verb)"
@@ -29,7 +33,12 @@ import Testing
             ("train '' --output m", "A path is empty"), ("classify m ''", "A path is empty"),
             ("train photos --output m --input-size 15", "logonet: inputSize is 15, expected at least 16"),
             ("train photos --output m --network lenet --input-size 8", "lenet: inputSize is 8, expected at least 16"),
+            ("prepare photos --output d --size 0", "--size is 0, expected 1 to 8192"),
+            ("prepare photos --output d --quality 101", "--quality is 101, expected 1 to 100"),
+            ("audit ''", "A path is empty"), ("audit photos --report ''", "A path is empty"),
             ("draw two-circles --output d --count 1", "at least one image for each of 2 labels"),
+            ("train photos --output m --memory 2XB", "The value '2XB' is invalid for '--memory <size>'"),
+            ("train photos --output m --memory -1", "--memory"),
         ])
     func values(job: String, message: String) throws {
         let run = try shell("$imprint \(job)", folder: packageFolder)

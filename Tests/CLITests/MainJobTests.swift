@@ -54,18 +54,18 @@ import Testing
         }
     }
 
-    @Test("The same seed gives the same file for one and two threads")
+    @Test("The same seed gives the same file for one and two threads, with memory and without")
     func determinism() throws {
         try withTemporaryFolder { folder in
             try writePictures(to: folder.appending(path: "photos"), count: 12)
-            for (output, threads) in [("a", "1"), ("b", "2")] {
+            for (output, threads, memory) in [("a", "1", "1GB"), ("b", "2", "1.5 gb"), ("c", "2", "0")] {
                 let run = try imprint(
                     "train", "photos", "--output", output, "--epochs", "2", "--input-size", "24", "--augment",
-                    "flip,rotate,blur", "--threads", threads, folder: folder)
+                    "flip,rotate,blur", "--threads", threads, "--memory", memory, folder: folder)
                 #expect(run.status == 0, "\(run.errors)")
             }
-            let files = try ["a", "b"].map { try Data(contentsOf: folder.appending(path: $0)) }
-            #expect(files[0] == files[1])
+            let files = try ["a", "b", "c"].map { try Data(contentsOf: folder.appending(path: $0)) }
+            #expect(files[0] == files[1] && files[0] == files[2])
         }
     }
 

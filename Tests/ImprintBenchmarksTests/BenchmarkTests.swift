@@ -23,7 +23,7 @@ private let python = ProcessInfo.processInfo.environment["IMPRINT_PYTHON"]
                 "batchnorm-relu-64-112/backward", "softmax-cross-entropy-1000",
             ]),
             .train: [
-                "lenet-28", "logonet-96", "logonet-224", "mobilenet-v1-224", "resnet-50-224",
+                "lenet-28", "logonet-96", "logonet-96-width-0.75", "logonet-224", "mobilenet-v1-224", "resnet-50-224",
                 "mobilenet-v1-features-224",
             ],
             .predict: [
@@ -43,6 +43,64 @@ private let python = ProcessInfo.processInfo.environment["IMPRINT_PYTHON"]
         #expect(names("mobilenet-v1-224") == ["mobilenet-v1-224"])
         #expect(names("mobilenet") == ["mobilenet-v1-224", "mobilenet-v1-224/batch-32"])
         #expect(names("lenet").isEmpty)
+    }
+
+    @Test("Every training case has thresholds, and no step may ask for memory")
+    func thresholds() throws {
+        let thresholds = try readThresholds()
+        #expect(Set(thresholds.keys) == Set(BenchmarkSuite.train.cases.map(\.name)))
+        for (name, most) in thresholds {
+            #expect(Set(most.keys) == ["allocations", "peakMemory"] && most["allocations"] == 0, "\(name)")
+        }
+    }
+
+    @Test(
+        "What is above a threshold, is not counted or was not measured is named",
+        .enabled(if: python != nil, "no Python is named"))
+    func check() throws {
+        let names = BenchmarkSuite.train.cases.map(\.name)
+        func line(_ name: String, _ figures: String) -> String { #"{"case":"\#(name)","threads":1\#(figures)}"# }
+        let good = names.dropFirst(4).map { line($0, #","allocations":0,"peakMemory":1"#) }
+        let all = names.prefix(4).map { line($0, #","allocations":0,"peakMemory":1"#) } + good
+        #expect(try checked(all).status == 0)
+
+        let bad = [
+            line(names[1], #","allocations":0.5,"peakMemory":1"#),
+            line(names[2], #","allocations":0,"peakMemory":10000000000"#), line(names[3], #","peakMemory":1"#),
+            line("vgg", #","allocations":0,"peakMemory":1"#),
+        ]
+        let (status, errors) = try checked(good + bad)
+        #expect(status == 1)
+        let memory = try #require(try readThresholds()["logonet-96-width-0.75"]?["peakMemory"])
+        let sentences = [
+            "lenet-28 has thresholds but was not measured; correct its name in thresholds.json.",
+            "logonet-96 on 1 thread: found 0.5 allocations a step, allowed are 0.",
+            "logonet-96-width-0.75 on 1 thread: found 10000000000 bytes of memory at the peak, allowed are \(memory).",
+            "logonet-224 on 1 thread: allocations a step are not counted on this system, 0 are allowed.",
+            "vgg on 1 thread has no thresholds; add them to thresholds.json.",
+        ]
+        #expect(errors.split(separator: "\n").map(String.init) == sentences)
+    }
+
+    private func readThresholds() throws -> [String: [String: Int]] {
+        let file = packageFolder.appending(path: "Benchmarks/thresholds.json")
+        return try JSONDecoder().decode([String: [String: Int]].self, from: Data(contentsOf: file))
+    }
+
+    /// What Benchmarks/check.py says of lines of `imprint bench`.
+    private func checked(_ lines: [String]) throws -> (status: Int32, errors: String) {
+        let process = Process()
+        process.executableURL = URL(filePath: try #require(python))
+        process.arguments = ["-B", packageFolder.appending(path: "Benchmarks/check.py").path]
+        let (input, errors) = (Pipe(), Pipe())
+        (process.standardInput, process.standardError) = (input, errors)
+        process.standardOutput = FileHandle.nullDevice
+        try process.run()
+        try input.fileHandleForWriting.write(contentsOf: Data(lines.joined(separator: "\n").utf8))
+        try input.fileHandleForWriting.close()
+        let text = errors.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        return (process.terminationStatus, String(decoding: text, as: UTF8.self))
     }
 
     @Test("The scripts of Benchmarks/peers know the same cases", .enabled(if: python != nil, "no Python is named"))
@@ -89,6 +147,15 @@ private let python = ProcessInfo.processInfo.environment["IMPRINT_PYTHON"]
             #expect(0 < result.min && result.min <= result.median && result.median <= result.max)
             #expect((result.percentOfSgemm != nil) == (result.unit == "GFLOP/s"))
         }
+    }
+
+    @Test("The yardstick is a product of its own on each thread", arguments: [1, 2])
+    func yardstick(threads: Int) throws {
+        var benchmark = Benchmark(BenchmarkOptions(threads: threads, seconds: 0.001))
+        let result = try benchmark.measure(sgemm)
+        let products = result.median * 1e9 * result.milliseconds / 1e3 / (2 * 1024 * 1024 * 1024)
+        #expect(abs(products - Double(threads)) < 0.01)
+        #expect(result.unit == "GFLOP/s" && result.batch == 1024 && result.percentOfSgemm != nil)
     }
 
     @Test(

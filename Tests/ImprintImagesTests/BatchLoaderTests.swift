@@ -45,7 +45,7 @@ import Testing
     private func epoch(_ loader: BatchLoader, _ epoch: Int = 0) throws -> [CopiedBatch] {
         var batches: [CopiedBatch] = []
         try loader.forEachBatch(epoch: epoch) { batch in
-            batches.append(CopiedBatch(values: Array(batch.values), labels: batch.labels, places: batch.places))
+            batches.append(CopiedBatch(batch))
             return true
         }
         return batches
@@ -202,12 +202,13 @@ import Testing
             var lost: [SkippedImage] = []
             var places: [Int] = []
             let isWhole = try loader.forEachBatch(epoch: 1, onLost: { lost.append($0) }) { batch in
+                let values = CopiedBatch(batch).values
                 for (index, place) in batch.places.enumerated() {
                     let image = try loader.image(at: place, epoch: 1)
                     var expected = [Float](repeating: 0, count: image.samples.count)
                     expected.withUnsafeMutableBufferPointer { Self.rules.normalize(image, into: $0) }
                     let start = index * expected.count
-                    #expect(Array(batch.values[start..<(start + expected.count)]) == expected)
+                    #expect(Array(values[start..<(start + expected.count)]) == expected)
                     #expect(batch.labels[index] == items[place].label)
                 }
                 places += batch.places
@@ -283,6 +284,15 @@ private struct CopiedBatch: Equatable {
     let values: [Float]
     let labels: [Int]
     let places: [Int]
+
+    init(_ batch: Batch) {
+        // The images in front, and numbers that no image has behind them.
+        var values = [Float](repeating: 99, count: (batch.count + 1) * 90)
+        values.withUnsafeMutableBufferPointer { batch.write(to: $0) }
+        self.values = Array(values.prefix { $0 != 99 })
+        labels = batch.labels
+        places = batch.places
+    }
 }
 
 private func imageByPlace(_ batches: [CopiedBatch]) -> [Int: [Float]] {

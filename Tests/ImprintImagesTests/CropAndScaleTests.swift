@@ -16,6 +16,17 @@ import Testing
         }
     }
 
+    @Test("Fine detail is taken away as Pillow's antialiased filter does: the signal is 50 dB above the difference")
+    func ringsLikePillow() throws {
+        for resize in try PillowVectors.load().rings {
+            let image = resize.rule.apply(PillowVectors.ringPicture, width: resize.width, height: resize.height)
+            let squares = zip(image.samples, resize.rgb).map { pow(Double($0) - Double($1), 2) }
+            let noise = squares.reduce(0, +) / Double(squares.count)
+            #expect(squares.count == resize.width * resize.height * 3)
+            #expect(10 * log10(255 * 255 / max(noise, 1e-9)) > 50, "\(resize.rule) to \(resize.width)x\(resize.height)")
+        }
+    }
+
     @Test(
         "The result is that of a plain sum over all pixels", arguments: CropAndScale.allCases,
         [(1, 1), (1, 9), (9, 1), (16, 12), (33, 40)])

@@ -22,6 +22,8 @@ struct PillowVectors: Decodable {
     let files: [File]
     let source: Data
     let resizes: [Resize]
+    /// Of `rings`, which become finer and finer outwards.
+    let rings: [Resize]
 
     static func load() throws -> PillowVectors {
         let url = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures/pillow-vectors.json")
@@ -31,5 +33,19 @@ struct PillowVectors: Decodable {
     func file(_ name: String) throws -> File {
         guard let file = files.first(where: { $0.name == name }) else { throw CocoaError(.fileNoSuchFile) }
         return file
+    }
+
+    /// The picture that `rings` were made of, 160x120 pixels.
+    static var ringPicture: Image {
+        var image = Image(width: 160, height: 120)
+        for y in 0..<120 {
+            for x in 0..<160 {
+                let square = (x - 80) * (x - 80) + (y - 60) * (y - 60)
+                for (channel, step) in [300, 500, 800].enumerated() {
+                    image.samples[(y * 160 + x) * 3 + channel] = square / step % 2 == 1 ? 255 : 0
+                }
+            }
+        }
+        return image
     }
 }

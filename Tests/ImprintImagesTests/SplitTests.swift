@@ -1,4 +1,5 @@
 import Foundation
+import ImprintCore
 import ImprintImages
 import TestSupport
 import Testing
@@ -49,5 +50,80 @@ import Testing
         let first = folder.split(.fraction(0.3), seed: 7).validation
         #expect(folder.split(.fraction(0.3), seed: 7).validation == first)
         #expect(folder.split(.fraction(0.3), seed: 8).validation != first)
+    }
+
+    /// A folder in which every name tells its group; the images of one group are copies.
+    private func withGroups<Result>(
+        _ sizes: [[Int]], _ body: (ImageFolder, ImageGroups) throws -> Result
+    ) throws -> Result {
+        try withTemporaryFolder { root in
+            for (group, counts) in sizes.enumerated() {
+                let bytes = try Data(ImageFile.encodePNG(.noise(width: 8, height: 8, channels: 3, seed: UInt64(group))))
+                for (label, count) in counts.enumerated() {
+                    let folder = root.appending(path: "class \(label)")
+                    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+                    for index in 0..<count {
+                        try bytes.write(to: folder.appending(path: "group \(group), \(index)a.png"))
+                    }
+                }
+            }
+            let folder = try ImageFolder(at: root, minimumClasses: 1)
+            return try body(folder, ImageGroups([folder], workers: Workers(1)))
+        }
+    }
+
+    private func groupNames(_ items: [ImageFolder.Item]) -> Set<Substring> {
+        Set(items.map { $0.url.lastPathComponent.prefix { $0 != "," } })
+    }
+
+    @Test("Groups stay on one side, over labels too", arguments: [0, 1, 2, 3] as [UInt64])
+    func groups(seed: UInt64) throws {
+        let sizes = [
+            [9, 0], [3, 2], [1, 0], [2, 0], [0, 1], [1, 1], [0, 6], [2, 2], [1, 0], [1, 0], [0, 1], [0, 2], [0, 1],
+        ]
+        try withGroups(sizes) { folder, groups in
+            #expect(groups.groups.count == 7)
+            let (training, validation) = folder.split(.fraction(0.3), seed: seed, groups: groups)
+            #expect(groupNames(training).isDisjoint(with: groupNames(validation)))
+            #expect(training.count + validation.count == folder.items.count)
+            #expect(folder.items.filter(Set(validation).contains) == validation)
+            // 20 and 16 images: at most 6 and 5, and something of each.
+            for (label, most) in [(0, 6), (1, 5)] {
+                #expect((1...most).contains(validation.count { $0.label == label }))
+            }
+            #expect(folder.split(.fraction(0.3), seed: seed, groups: groups).validation == validation)
+        }
+    }
+
+    @Test(
+        "A class of few groups gives one that is too large rather than nothing, and the only group of a class is trained on",
+        arguments: [
+            ([[10], [5]], [5]), ([[10]], [0]), ([[4, 3], [1, 0]], [1, 0]), ([[4, 3], [5, 4]], [4, 3]),
+        ] as [([[Int]], [Int])])
+    func largeGroups(sizes: [[Int]], expected: [Int]) throws {
+        try withGroups(sizes) { folder, groups in
+            let validation = folder.split(.fraction(0.1), seed: 1, groups: groups).validation
+            #expect(expected.indices.map { label in validation.count { $0.label == label } } == expected)
+        }
+    }
+
+    @Test("Without copies, groups change nothing") func noGroups() throws {
+        try withGroups(Array(repeating: [1, 0], count: 12) + Array(repeating: [0, 1], count: 9)) { folder, groups in
+            for seed in 0..<5 as Range<UInt64> {
+                let split = folder.split(.fraction(0.25), seed: seed)
+                #expect(folder.split(.fraction(0.25), seed: seed, groups: groups).validation == split.validation)
+                let leaks = folder.randomSplitLeaks(.fraction(0.25), seed: seed, groups: groups)
+                #expect(leaks.images == 0 && leaks.of == 5)
+            }
+        }
+    }
+
+    @Test("Leaks of a split at random are counted") func leaks() throws {
+        try withGroups([[10, 10]]) { folder, groups in
+            for (rule, count) in [(.fraction(0.2), 4), (.none, 0)] as [(ValidationRule, Int)] {
+                let leaks = folder.randomSplitLeaks(rule, seed: 1, groups: groups)
+                #expect(leaks.images == count && leaks.of == count)
+            }
+        }
     }
 }

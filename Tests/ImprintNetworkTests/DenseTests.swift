@@ -31,6 +31,12 @@ import Testing
         Case(inputs: 131_000, outputs: 2, batch: 17),
     ]
 
+    /// From 128 images on the products are not transposed.
+    static let manyImages = [
+        Case(inputs: 37, outputs: 17, batch: 127), Case(inputs: 37, outputs: 17, batch: 128),
+        Case(inputs: 700, outputs: 400, batch: 131),
+    ]
+
     private struct Result {
         var output: [Float]
         var inputGradient: [Float]
@@ -38,7 +44,7 @@ import Testing
         var biasGradient: [Float]
     }
 
-    @Test("The formula, and the same bits on any number of threads", arguments: small + inPieces)
+    @Test("The formula, and the same bits on any number of threads", arguments: small + inPieces + manyImages)
     func formula(_ example: Case) throws {
         let (inputs, outputs, batch) = (example.inputs, example.outputs, example.batch)
         var net = NetworkBuilder(name: "dense", input: Shape(channels: inputs))

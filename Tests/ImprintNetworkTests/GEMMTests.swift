@@ -20,4 +20,47 @@ import Testing
             GEMM.Matrix(b, stride: right ? 2 : 3, transposed: right), into: &c, stride: columns, accumulating: true)
         #expect(c == [22, 25, 28, 48, 55, 62])
     }
+
+    /// Columns that leave a rest of 1 to 8 in a vector of 16 are done in parts of their own.
+    @Test(arguments: [1, 7, 8, 9, 16, 17, 24, 25, 40, 72, 73], [false, true])
+    func multipliesAnyNumberOfColumns(columns: Int, accumulating: Bool) {
+        let (rows, inner, stride) = (5, 131, columns + 3)
+        let a = (0..<(rows * inner)).map { Float($0 % 7) - 3 }
+        let b = (0..<(inner * stride)).map { Float($0 % 11) - 5 }
+        var c = (0..<(rows * stride)).map { Float($0 % 13) }
+        let expected = c.indices.map { place -> Float in
+            let (row, column) = place.quotientAndRemainder(dividingBy: stride)
+            guard column < columns else { return c[place] }
+            let sum = (0..<inner).reduce(Float(0)) { $0 + a[row * inner + $1] * b[$1 * stride + column] }
+            return accumulating ? c[place] + sum : sum
+        }
+        GEMM.multiply(
+            rows: rows, columns: columns, inner: inner, GEMM.Matrix(a, stride: inner), GEMM.Matrix(b, stride: stride),
+            into: &c, stride: stride, accumulating: accumulating)
+        #expect(c == expected)
+    }
+
+    @Test(arguments: [1, 8, 9, 63, 64, 65, 72, 73, 127, 136, 137, 200], [3, 128, 300])
+    func multipliesByPanels(columns: Int, inner: Int) {
+        let rows = 6
+        let a = (0..<(rows * inner)).map { Float($0 % 5) - 2 }
+        let b = (0..<(inner * columns)).map { Float($0 % 9) - 4 }
+        var panels = [Float](repeating: .nan, count: b.count)
+        var c = [Float](repeating: .nan, count: rows * columns)
+        for panel in 0..<GEMM.Panels.count(columns: columns) {
+            GEMM.Panels.copy(
+                panel, of: GEMM.Matrix(b, stride: columns), inner: inner, columns: columns, into: &panels)
+        }
+        panels.withUnsafeBufferPointer { values in
+            guard let values = values.baseAddress else { return }
+            for panel in 0..<GEMM.Panels.count(columns: columns) {
+                let b = GEMM.Panels(values: values, inner: inner, columns: columns)
+                GEMM.multiply(rows: rows, GEMM.Matrix(a, stride: inner), b, panel: panel, into: &c, stride: columns)
+            }
+        }
+        let expected = c.indices.map { place in
+            (0..<inner).reduce(Float(0)) { $0 + a[place / columns * inner + $1] * b[$1 * columns + place % columns] }
+        }
+        #expect(c == expected)
+    }
 }

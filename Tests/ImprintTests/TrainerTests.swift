@@ -49,9 +49,12 @@ import Testing
             #expect(record.validationImages == ["left": 2, "right": 2])
             #expect(try record.dataDigest == ImageFolder(at: folder).digest)
 
-            let reading = events.prefix { if case .reading = $0 { true } else { false } }
-            guard case .reading(20, 20) = reading.last, case .started(let start) = events[reading.count] else {
-                Issue.record("the events do not begin with reading all images: \(events.prefix(4))")
+            let comparing = events.prefix { if case .comparing = $0 { true } else { false } }
+            let reading = events.dropFirst(comparing.count).prefix { if case .reading = $0 { true } else { false } }
+            guard case .comparing(20, 20) = comparing.last, case .reading(20, 20) = reading.last,
+                case .started(let start) = events[reading.endIndex]
+            else {
+                Issue.record("the events do not begin with comparing and reading all images: \(events.prefix(4))")
                 return
             }
             #expect((start.trainingImages, start.validationImages, start.network) == (16, 4, "logonet"))
@@ -128,6 +131,52 @@ import Testing
                 let classifier = try ImageClassifier(train(folder, quickTraining(epochs: 1)))
                 #expect(throws: error) { try classifier.evaluate(on: ImageFolder(at: other)) }
                 for word in ["down, up", "left, right", other.lastPathComponent] { #expect("\(error)".contains(word)) }
+            }
+        }
+    }
+
+    @Test("Copies stay on one side of the split, and what that avoided is told", arguments: [true, false])
+    func groups(keepsTogether: Bool) throws {
+        try withPictures(perLabel: 4) { folder in
+            for label in ["left", "right"] {
+                for index in 0..<4 {
+                    for copy in 1...4 {
+                        try FileManager.default.copyItem(
+                            at: folder.appending(path: "\(label)/\(index).png"),
+                            to: folder.appending(path: "\(label)/\(index), copy \(copy)a.png"))
+                    }
+                }
+            }
+            var start: TrainingStart?
+            var compared = 0
+            let weights = try train(
+                folder,
+                quickTraining(epochs: 1) {
+                    $0.validation = .split(.fraction(0.25))
+                    $0.keepsGroupsTogether = keepsTogether
+                },
+                onEvent: { event in
+                    if case .started(let event) = event { start = event }
+                    if case .comparing(let done, of: 40) = event { compared = done }
+                })
+            let leakage = try #require(start).leakage
+            #expect(compared == (keepsTogether ? 40 : 0))
+            let avoided: TrainingStart.Leakage? = if case .avoided(10, of: 10, _) = leakage { leakage } else { nil }
+            #expect((avoided != nil) == keepsTogether && avoided == leakage)
+            #expect(weights.training?.validationImages.values.reduce(0, +) == 10)
+        }
+    }
+
+    @Test("Images to validate on that are trained on too are told") func leakingFolder() throws {
+        try withPictures(perLabel: 4) { folder in
+            try withPictures(perLabel: 3, seed: 9) { other in
+                try FileManager.default.copyItem(
+                    at: folder.appending(path: "left/2.png"), to: other.appending(path: "left/copy.png"))
+                var leakage: TrainingStart.Leakage?
+                _ = try train(
+                    folder, quickTraining(epochs: 1) { $0.validation = .folder(other) },
+                    onEvent: { if case .started(let start) = $0 { leakage = start.leakage } })
+                #expect(leakage == .found(images: 1, of: 7))
             }
         }
     }

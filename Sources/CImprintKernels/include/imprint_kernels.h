@@ -14,6 +14,14 @@
 int imprint_kernels_use_avx512(void);
 // What the loops below run with: "AVX-512", "AVX2", "SSE2", "NEON" or "none".
 const char *imprint_kernels_vector_instructions(void);
+// Tells the processor that the thread only waits, for some tens of cycles, so that others get what it would use.
+static inline void imprint_pause(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb");
+#endif
+}
 
 // Elementwise ------------------------------------------------------------------------------------------------------
 
@@ -39,6 +47,28 @@ void imprint_add(const float *a, const float *b, float *y, size_t count);
 void imprint_scale(const float *x, float factor, float *y, size_t count);
 // y = factor * x where keep is 1, 0 where keep is 0. y may be x.
 void imprint_masked_scale(const float *x, const uint8_t *keep, float factor, float *y, size_t count);
+
+// Softmax ----------------------------------------------------------------------------------------------------------
+
+// y[i] = exp(x[i] - largest) / sum over j of exp(x[j] - largest), for at least one number; all NaN where one is. y may
+// be x.
+void imprint_softmax_forward(const float *x, float *y, size_t count);
+// dx[i] = y[i] * (dy[i] - sum over j of dy[j] * y[j]). dx may be dy.
+void imprint_softmax_backward(const float *y, const float *dy, float *dx, size_t count);
+
+typedef struct {
+    size_t classes;         // at least one
+    float label_smoothing;  // s, 0 <= s < 1
+    const float *weights;   // w, a number at least 0 for each class, or null: all 1
+    float factor;           // of the gradient
+} imprint_cross_entropy;
+
+// The loss of one image, sum over k of q[k] * w[k] * -log softmax(x)[k] with q[k] = (1 - s) * [k = label] + s / classes,
+// where a weight of 0 times infinity counts as 0.
+// dx = factor * the loss's gradient; it may be x, or null. correct = whether the label is the first place of the largest
+// number of x.
+double imprint_softmax_cross_entropy(const imprint_cross_entropy *t, const float *x, size_t label, float *dx,
+                                     int *correct);
 
 // Channels ---------------------------------------------------------------------------------------------------------
 
@@ -111,9 +141,8 @@ typedef struct {
     int32_t padding_top, padding_left;
 } imprint_window;
 
-// y[oy][ox][c] = bias[c] + sum over the window of x[iy][ix][c] * weight[ky][kx][c]; bias may be null.
-void imprint_depthwise_forward(const imprint_window *window, const float *x, const float *weight, const float *bias,
-                               float *y);
+// y[oy][ox][c] = sum over the window of x[iy][ix][c] * weight[ky][kx][c].
+void imprint_depthwise_forward(const imprint_window *window, const float *x, const float *weight, float *y);
 // dx[iy][ix][c] = sum over the windows that hold (iy, ix) of dy[oy][ox][c] * weight[ky][kx][c].
 void imprint_depthwise_backward_input(const imprint_window *window, const float *dy, const float *weight, float *dx);
 // dweight[ky][kx][c] += sum over (oy, ox) of x[iy][ix][c] * dy[oy][ox][c].
@@ -172,6 +201,14 @@ void imprint_winograd_turned_weights(const float *w, size_t inputs, size_t outpu
 void imprint_winograd_weights_gradient(const float *du, size_t stride, size_t inputs, size_t outputs,
                                        size_t first_output, size_t panel, float *dw);
 
+// Float16 ----------------------------------------------------------------------------------------------------------
+
+// The same numbers in 32 bits.
+void imprint_float16_to_float32(const uint16_t *x, float *y, size_t count);
+// The nearest float16, of two as near the even one, beyond 65504 infinity; NaN stays NaN. Returns how many of the finite
+// numbers became infinite.
+size_t imprint_float32_to_float16(const float *x, uint16_t *y, size_t count);
+
 // Optimiser --------------------------------------------------------------------------------------------------------
 
 // One pass of stochastic gradient descent with momentum:
@@ -180,5 +217,51 @@ void imprint_sgd(float *parameters, const float *gradients, float *velocities, s
                  float momentum, float weight_decay, float gradient_scale, int nesterov);
 // The sum of the squares.
 double imprint_sum_of_squares(const float *x, size_t count);
+
+// Images -----------------------------------------------------------------------------------------------------------
+
+// Images are [height, width, channels] of bytes, with 1, 3 or 4 channels.
+
+// Which source samples make each target sample along an axis: the target's i-th is the sum over tap < taps[i] of
+// weights[i * stride + tap] * the source's (first[i] + tap)-th. Weights are at least 0 and add up to 1.
+typedef struct {
+    size_t count, stride;
+    const int32_t *first, *taps;
+    const float *weights;
+} imprint_axis;
+
+// The numbers of scratch memory that resampling needs.
+size_t imprint_resample_scratch(size_t width, const imprint_axis *columns, size_t channels);
+// target[rows->count][columns->count][channels] of an image whose rows are `width` pixels. The target may not be the
+// source.
+void imprint_resample(const imprint_axis *rows, const imprint_axis *columns, const uint8_t *source, size_t width,
+                      size_t channels, uint8_t *target, float *scratch);
+
+typedef struct {
+    int32_t width, height, channels;
+    // The pixel at (x, y) is that of the source at ((m0 x + m1 y + m2) / s, (m3 x + m4 y + m5) / s), bilinear between its
+    // neighbours and with borders continued, for s = m6 x + m7 y + m8.
+    float map[9];
+    // Each of its samples c becomes the sum of color[k][c] * sample k, plus color[4][c].
+    float color[5][4];
+} imprint_warp;
+
+// The bytes of scratch memory that a warp needs.
+size_t imprint_warp_scratch(const imprint_warp *warp);
+// Neither target nor scratch may be the source.
+void imprint_warp_image(const imprint_warp *warp, const uint8_t *source, uint8_t *target, uint8_t *scratch);
+
+// The numbers of scratch memory that a blur needs.
+size_t imprint_blur_scratch(int32_t width, int32_t height, int32_t channels, int32_t radius);
+// The weighted mean over 2 radius + 1 pixels along columns and then rows, borders continued: weights[0] is that of the
+// middle and weights[i] those of both pixels i away, in shares of 65536. The target may not be the source.
+void imprint_blur(const uint8_t *source, uint8_t *target, int32_t width, int32_t height, int32_t channels,
+                  const uint16_t *weights, int32_t radius, uint16_t *scratch);
+// Adds a random number to every sample, nearly normal with mean 0 and deviation 147.8 * strength / 65536; the same for
+// the same key. Samples stay within 0 ... 255.
+void imprint_add_noise(uint8_t *samples, size_t count, uint64_t key, int32_t strength);
+// values[p][c] = (samples[p][c] - mean[c]) * scale[c], of 1 or 3 channels.
+void imprint_normalize_samples(const uint8_t *samples, float *values, size_t pixels, size_t channels,
+                               const float *mean, const float *scale);
 
 #endif

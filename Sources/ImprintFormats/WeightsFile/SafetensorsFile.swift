@@ -1,3 +1,4 @@
+internal import CImprintKernels
 public import Foundation
 internal import ImprintCore
 
@@ -62,7 +63,7 @@ extension Safetensors {
             case .float16:
                 var halves = [UInt16](repeating: 0, count: tensor.count)
                 try halves.withUnsafeMutableBytes { try readFully(descriptor, into: $0, at: start, path) }
-                for (place, half) in zip(values.indices, halves) { values[place] = Half.float(half) }
+                imprint_float16_to_float32(halves, values.baseAddress, values.count)
             default:
                 throw SafetensorsError(
                     path: path, problem: .notFloatingPoint(tensor: tensor.name, found: tensor.elementType))

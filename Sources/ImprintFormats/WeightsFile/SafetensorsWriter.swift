@@ -1,3 +1,4 @@
+internal import CImprintKernels
 public import Foundation
 internal import ImprintCore
 
@@ -53,14 +54,13 @@ extension Safetensors {
             switch precision {
             case .float32: tensor.values.withUnsafeBytes { data += $0 }
             case .float16:
-                for value in tensor.values {
-                    guard let half = Half.bits(value) else {
-                        throw SafetensorsError(
-                            path: path, problem: .exceedsFloat16(tensor: tensor.name, value: value))
-                    }
-                    data.append(UInt8(truncatingIfNeeded: half))
-                    data.append(UInt8(half >> 8))
+                var halves = [UInt16](repeating: 0, count: tensor.values.count)
+                if imprint_float32_to_float16(tensor.values, &halves, halves.count) > 0,
+                    let value = zip(tensor.values, halves).first(where: { $0.isFinite && $1 & 0x7FFF == 0x7C00 })?.0
+                {
+                    throw SafetensorsError(path: path, problem: .exceedsFloat16(tensor: tensor.name, value: value))
                 }
+                halves.withUnsafeBytes { data += $0 }
             }
             descriptions.append(
                 TensorDescription(

@@ -42,11 +42,7 @@ struct ConvolutionProduct {
     /// How many windows are taken at once: few enough for X and y to stay in cache, enough for the matrix product.
     private static func blockRows(_ layer: Convolution, over input: Shape) -> Int {
         let length = rowLength(layer, over: input)
-        let outputs = layer.outputChannels / layer.groups
-        if GEMM.asksForMemory(columns: outputs) {
-            return min(max(2 * GEMM.unpackedProducts / (length * outputs), 256), 4096)
-        }
-        return min(max((1 << 17) / (length + outputs), 128), 1024)
+        return min(max((1 << 17) / (length + layer.outputChannels / layer.groups), 128), 1024)
     }
 
     /// How many blocks a forward pass over so many windows finishes.
@@ -66,9 +62,7 @@ struct ConvolutionProduct {
     private static let rowsForPanels = 2048
 
     /// Whether the weights can be cut into panels.
-    static func fitsPanels(_ layer: Convolution) -> Bool {
-        layer.groups == 1 && GEMM.Panels.fit(columns: layer.outputChannels)
-    }
+    static func fitsPanels(_ layer: Convolution) -> Bool { layer.groups == 1 }
 
     /// Copies weights as the layer has them into panels.
     static func copy(
@@ -238,7 +232,7 @@ struct ConvolutionProduct {
 
     /// Wᵀ in panels, where so many rows of dy repay the copy.
     private func transposedPanels(rows: Int) -> GEMM.Panels? {
-        guard layer.groups == 1 && GEMM.Panels.fit(columns: rowLength) && rows >= Self.rowsForPanels else { return nil }
+        guard layer.groups == 1 && rows >= Self.rowsForPanels else { return nil }
         let copy = context.scratch.assumingMemoryBound(to: Float.self)
         context.worker.forEach(GEMM.Panels.count(columns: rowLength)) { panel in
             GEMM.Panels.copy(

@@ -43,68 +43,107 @@ public struct Dense: Layer {
 
     /// For xᵀ and yᵀ, or for dxᵀ.
     public func memory(_ request: MemoryRequest) -> LayerMemory {
-        let transposed = request.batch * (outputChannels + request.inputs[0].channels)
+        let images = min(request.batch, Self.manyImages - 1)
+        let transposed = images * (outputChannels + request.inputs[0].channels)
         return LayerMemory(
             scratch: max(
                 transposed * MemoryLayout<Float>.stride, ChannelReduction.scratchByteCount(channels: outputChannels)))
     }
 
-    // The products are yᵀ = Wᵀ·xᵀ and dxᵀ = W·dyᵀ: with a small batch OpenBLAS is faster where the weights come first.
+    // With few images OpenBLAS is faster where the weights come first: then the products are yᵀ = Wᵀ·xᵀ and dxᵀ = W·dyᵀ.
+    // From so many images on it makes no difference, but the transposes would.
+    private static let manyImages = 128
 
     public func forward(_ context: LayerContext, batch: Int) {
         let inputChannels = context.input.shape.channels
         let (weight, bias) = (context.parameters[0], hasBias ? context.parameters[1] : nil)
-        let x = context.scratch.assumingMemoryBound(to: Float.self)
-        let y = x + inputChannels * batch
-        context.worker.alone { imprint_transpose(context.input.values, inputChannels, x, batch, inputChannels) }
+        let x = context.input.values
+        let transposedX = context.scratch.assumingMemoryBound(to: Float.self)
+        let transposedY = transposedX + inputChannels * batch
+        let isTransposed = batch < Self.manyImages
+        if isTransposed {
+            context.worker.alone { imprint_transpose(x, inputChannels, transposedX, batch, inputChannels) }
+        }
         let parts = parts(of: outputChannels, inputChannels)
         context.worker.forEach(parts) { part in
             let outputs = chunkRange(part, of: parts, total: outputChannels)
+            let y = context.output.values + outputs.lowerBound
+            guard isTransposed else {
+                GEMM.multiply(
+                    rows: batch, columns: outputs.count, inner: inputChannels, GEMM.Matrix(x, stride: inputChannels),
+                    GEMM.Matrix(weight + outputs.lowerBound, stride: outputChannels), into: y, stride: outputChannels)
+                if let bias { add(bias, to: context.output.values, outputs, batch: batch) }
+                return
+            }
+            let result = transposedY + outputs.lowerBound * batch
             forEachPiece(of: 0..<inputChannels, products: batch * outputs.count) { inputs in
                 GEMM.multiply(
                     rows: outputs.count, columns: batch, inner: inputs.count,
                     GEMM.Matrix(
                         weight + inputs.lowerBound * outputChannels + outputs.lowerBound, stride: outputChannels
                     ).transpose,
-                    GEMM.Matrix(x + inputs.lowerBound * batch, stride: batch),
-                    into: y + outputs.lowerBound * batch, stride: batch, accumulating: inputs.lowerBound > 0)
+                    GEMM.Matrix(transposedX + inputs.lowerBound * batch, stride: batch),
+                    into: result, stride: batch, accumulating: inputs.lowerBound > 0)
             }
-            for image in 0..<batch {
-                let row = context.output.values + image * outputChannels
-                for output in outputs { row[output] = y[output * batch + image] + (bias?[output] ?? 0) }
-            }
+            transpose(result, count: outputs.count, into: y, stride: outputChannels, batch: batch)
+            if let bias { add(bias, to: context.output.values, outputs, batch: batch) }
         }
     }
 
     public func backward(_ context: LayerContext, batch: Int) {
         let inputChannels = context.input.shape.channels
-        let (weight, dy) = (context.parameters[0], context.outputGradient)
+        let (x, weight) = (context.input.values, context.parameters[0])
+        let dy = GEMM.Matrix(context.outputGradient, stride: outputChannels)
+        let transposedDX = context.scratch.assumingMemoryBound(to: Float.self)
+        let isTransposed = batch < Self.manyImages
         let parts = parts(of: inputChannels, inputChannels)
         context.worker.forEach(parts) { part in
             let all = chunkRange(part, of: parts, total: inputChannels)
             forEachPiece(of: all, products: batch * outputChannels) { inputs in
                 let start = inputs.lowerBound * outputChannels
-                if let dx = context.input.gradient {
-                    let result = context.scratch.assumingMemoryBound(to: Float.self) + inputs.lowerBound * batch
-                    GEMM.multiply(
-                        rows: inputs.count, columns: batch, inner: outputChannels,
-                        GEMM.Matrix(weight + start, stride: outputChannels),
-                        GEMM.Matrix(dy, stride: outputChannels).transpose, into: result, stride: batch)
-                    for image in 0..<batch {
-                        let row = dx + image * inputChannels + inputs.lowerBound
-                        for input in 0..<inputs.count { row[input] = result[input * batch + image] }
+                let rows = GEMM.Matrix(weight + start, stride: outputChannels)
+                if let dx = context.input.gradient.map({ $0 + inputs.lowerBound }) {
+                    if isTransposed {
+                        let result = transposedDX + inputs.lowerBound * batch
+                        GEMM.multiply(
+                            rows: inputs.count, columns: batch, inner: outputChannels, rows, dy.transpose, into: result,
+                            stride: batch)
+                        transpose(result, count: inputs.count, into: dx, stride: inputChannels, batch: batch)
+                    } else {
+                        GEMM.multiply(
+                            rows: batch, columns: inputs.count, inner: outputChannels, dy, rows.transpose, into: dx,
+                            stride: inputChannels)
                     }
                 }
                 if let dWeight = context.parameterGradients[0] {
                     GEMM.multiply(
                         rows: inputs.count, columns: outputChannels, inner: batch,
-                        GEMM.Matrix(context.input.values + inputs.lowerBound, stride: inputChannels).transpose,
-                        GEMM.Matrix(dy, stride: outputChannels), into: dWeight + start, stride: outputChannels)
+                        GEMM.Matrix(x + inputs.lowerBound, stride: inputChannels).transpose, dy,
+                        into: dWeight + start, stride: outputChannels)
                 }
             }
         }
         if hasBias, let dBias = context.parameterGradients[1] {
-            context.sumOverRows(dy, rows: batch, channels: outputChannels, into: dBias)
+            context.sumOverRows(context.outputGradient, rows: batch, channels: outputChannels, into: dBias)
+        }
+    }
+
+    /// Some columns of a result, y[n][c] = values[c][n], for all images n.
+    private func transpose(
+        _ values: UnsafePointer<Float>, count: Int, into y: UnsafeMutablePointer<Float>, stride: Int, batch: Int
+    ) {
+        for image in 0..<batch {
+            let row = y + image * stride
+            for channel in 0..<count { row[channel] = values[channel * batch + image] }
+        }
+    }
+
+    private func add(
+        _ bias: UnsafePointer<Float>, to y: UnsafeMutablePointer<Float>, _ outputs: Range<Int>, batch: Int
+    ) {
+        for image in 0..<batch {
+            let row = y + image * outputChannels
+            for output in outputs { row[output] += bias[output] }
         }
     }
 

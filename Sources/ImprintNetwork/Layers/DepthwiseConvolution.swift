@@ -26,7 +26,7 @@ struct DepthwiseConvolution {
         let pixels = context.output.shape.pixels
         context.forEachImage(batch) { image in
             withUnsafePointer(to: window) {
-                imprint_depthwise_forward($0, context.input.at(image), weight, nil, context.output.at(image))
+                imprint_depthwise_forward($0, context.input.at(image), weight, context.output.at(image))
             }
             finish((image * pixels)..<((image + 1) * pixels), image)
         }

@@ -107,13 +107,15 @@ struct PreparedConvolution: Layer {
     private func fold(
         _ context: LayerContext, into bias: UnsafeMutablePointer<Float>, _ factor: UnsafeMutablePointer<Float>
     ) {
-        for channel in 0..<convolution.outputChannels {
-            bias[channel] = convolution.hasBias ? context.parameters[1][channel] : 0
-            guard let normalization else { continue }
-            let row = context.parameters[(convolution.hasBias ? 2 : 1)...].map { $0[channel] }
-            let (scale, shift, mean, variance) = (row[0], row[1], row[2], row[3])
-            factor[channel] = scale / (variance + normalization.epsilon).squareRoot()
-            bias[channel] = (bias[channel] - mean) * factor[channel] + shift
+        let (channels, parameters) = (convolution.outputChannels, context.parameters)
+        for channel in 0..<channels { bias[channel] = convolution.hasBias ? parameters[1][channel] : 0 }
+        guard let normalization else { return }
+        let next = convolution.hasBias ? 2 : 1
+        let (scale, shift) = (parameters[next], parameters[next + 1])
+        let (mean, variance) = (parameters[next + 2], parameters[next + 3])
+        for channel in 0..<channels {
+            factor[channel] = scale[channel] / (variance[channel] + normalization.epsilon).squareRoot()
+            bias[channel] = (bias[channel] - mean[channel]) * factor[channel] + shift[channel]
         }
     }
 

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import CImprintKernels
 
 /// Probabilities over the channels of each pixel, yᵢ = e^(xᵢ − max x) / Σⱼ e^(xⱼ − max x).
 ///
@@ -20,33 +14,18 @@ public struct Softmax: Layer {
     public func forward(_ context: LayerContext, batch: Int) {
         let channels = context.output.shape.channels
         context.worker.forEach(batch * context.output.shape.pixels) { row in
-            softmax(context.input.values + row * channels, context.output.values + row * channels, count: channels)
+            imprint_softmax_forward(
+                context.input.values + row * channels, context.output.values + row * channels, channels)
         }
     }
 
-    // dxᵢ = yᵢ · (dyᵢ − Σⱼ dyⱼ·yⱼ)
     public func backward(_ context: LayerContext, batch: Int) {
         guard let dx = context.input.gradient else { return }
         let channels = context.output.shape.channels
         context.worker.forEach(batch * context.output.shape.pixels) { row in
-            let y = context.output.values + row * channels
-            let dy = context.outputGradient + row * channels
-            var dot: Float = 0
-            for i in 0..<channels { dot += dy[i] * y[i] }
-            for i in 0..<channels { dx[row * channels + i] = y[i] * (dy[i] - dot) }
+            let start = row * channels
+            imprint_softmax_backward(
+                context.output.values + start, context.outputGradient + start, dx + start, channels)
         }
     }
-}
-
-/// y = softmax(x) over `count` numbers; y may be x.
-func softmax(_ x: UnsafePointer<Float>, _ y: UnsafeMutablePointer<Float>, count: Int) {
-    var largest = -Float.infinity
-    for i in 0..<count { largest = max(largest, x[i]) }
-    var sum: Float = 0
-    for i in 0..<count {
-        y[i] = expf(x[i] - largest)
-        sum += y[i]
-    }
-    let factor = 1 / sum
-    for i in 0..<count { y[i] *= factor }
 }

@@ -19,7 +19,7 @@ struct Winograd {
     /// How many numbers V and dM have at most where the threads share them.
     private static let sharedTiles = 1 << 23
     /// A tile's numbers of V, U or M.
-    private static let points = 36
+    static let points = 36
 
     /// The weights that a pass convolves with.
     private enum Kernels {
@@ -29,12 +29,12 @@ struct Winograd {
         case transformed(UnsafePointer<Float>)
     }
 
-    private let tiles: imprint_tiles
-    private var inputs: Int { Int(tiles.channels) }
-    private var outputs: Int { Int(tiles.output_channels) }
+    let tiles: imprint_tiles
+    var inputs: Int { Int(tiles.channels) }
+    var outputs: Int { Int(tiles.output_channels) }
     /// Rows of tiles in a block.
     private let blockRows: Int
-    private var blockTiles: Int { blockRows * Int(tiles.tile_columns) }
+    var blockTiles: Int { blockRows * Int(tiles.tile_columns) }
 
     /// Whether a convolution is computed so: docs/engine.md has the measurements behind the rule.
     static func isWorthwhile(_ layer: Convolution, over input: Shape, predicting batch: Int?) -> Bool {
@@ -207,7 +207,7 @@ struct Winograd {
         }
     }
 
-    private func transformInput(
+    func transformInput(
         _ x: UnsafePointer<Float>, _ rows: Range<Int>, into v: UnsafeMutablePointer<Float>, _ stride: Int
     ) {
         withUnsafePointer(to: tiles) { imprint_winograd_input($0, x, rows.lowerBound, rows.count, v, stride) }
@@ -239,128 +239,19 @@ struct Winograd {
         }
     }
 
-    // MARK: Gradient of the weights
-
-    /// dw = Σ over all tiles of Gᵀ(VᵀdM)G.
-    func backwardWeight(_ context: LayerContext, _ dw: UnsafeMutablePointer<Float>, batch: Int) {
-        let (x, dy) = (context.input.values, context.outputGradient)
-        let scratch = context.scratch.assumingMemoryBound(to: Float.self)
-        if sharesTiles {
-            backwardWeightSharingTiles(x, dy, into: dw, batch: batch, worker: context.worker, scratch: scratch)
-        } else {
-            backwardWeightInParts(x, dy, into: dw, batch: batch, worker: context.worker, scratch: scratch)
-        }
-    }
-
-    private func weightScratch(batch: Int, workers: Int) -> Int {
-        guard sharesTiles else {
-            return weightParts * transformedCount + workers * (count(blockTiles, inputs) + count(blockTiles, outputs))
-        }
-        let tiles = groupBlocks(batch) * blockTiles
-        return count(tiles, inputs) + count(tiles, outputs) + transformedCount
-    }
-
-    private func backwardWeightInParts(
-        _ x: UnsafePointer<Float>, _ dy: UnsafePointer<Float>, into dw: UnsafeMutablePointer<Float>, batch: Int,
-        worker: Worker, scratch: UnsafeMutablePointer<Float>
-    ) {
-        let blocks = blockCount(batch: batch)
-        let parts = min(weightParts, blocks)
-        let own = count(blockTiles, inputs) + count(blockTiles, outputs)
-        let v = scratch + weightParts * transformedCount + worker.index * own
-        let dm = v + count(blockTiles, inputs)
-        worker.forEach(parts) { part in
-            let du = scratch + part * transformedCount
-            let range = chunkRange(part, of: parts, total: blocks)
-            for block in range {
-                let rows = tileRows(block, batch: batch)
-                transformInput(x, rows, into: v, stride(blockTiles, inputs))
-                transformGradient(dy, rows, into: dm, stride(blockTiles, outputs))
-                for panel in 0..<panelCount {
-                    accumulate(
-                        v, stride(blockTiles, inputs), dm, stride(blockTiles, outputs), tiles: tileCount(rows), panel,
-                        into: du, isFirst: block == range.lowerBound)
-                }
-            }
-        }
-        for part in 1..<max(parts, 1) {
-            addRows(
-                scratch + part * transformedCount, to: scratch, count: 1, countPerImage: transformedCount,
-                worker: worker)
-        }
-        worker.forEach(panelCount) { panel in transformBack(scratch, panel, into: dw) }
-    }
-
-    private func backwardWeightSharingTiles(
-        _ x: UnsafePointer<Float>, _ dy: UnsafePointer<Float>, into dw: UnsafeMutablePointer<Float>, batch: Int,
-        worker: Worker, scratch: UnsafeMutablePointer<Float>
-    ) {
-        let blocks = blockCount(batch: batch)
-        let tiles = groupBlocks(batch) * blockTiles
-        let (v, dm) = (scratch, scratch + count(tiles, inputs))
-        let du = dm + count(tiles, outputs)
-        forEachGroup(batch) { group in
-            worker.forEach(group.count) { place in
-                let rows = tileRows(group.lowerBound + place, batch: batch)
-                transformInput(x, rows, into: v + place * blockTiles * inputs, stride(tiles, inputs))
-                transformGradient(dy, rows, into: dm + place * blockTiles * outputs, stride(tiles, outputs))
-            }
-            let first = tileRows(group.lowerBound, batch: batch).lowerBound
-            let end = tileRows(group.upperBound - 1, batch: batch).upperBound
-            worker.forEach(panelCount) { panel in
-                accumulate(
-                    v, stride(tiles, inputs), dm, stride(tiles, outputs), tiles: tileCount(first..<end), panel,
-                    into: du, isFirst: group.lowerBound == 0)
-                if group.upperBound == blocks { transformBack(du, panel, into: dw) }
-            }
-        }
-    }
-
-    /// dU += VᵀdM for the channels of one panel.
-    private func accumulate(
-        _ v: UnsafePointer<Float>, _ vStride: Int, _ dm: UnsafePointer<Float>, _ dmStride: Int, tiles: Int,
-        _ panel: Int,
-        into du: UnsafeMutablePointer<Float>, isFirst: Bool
-    ) {
-        let channels = panelRange(panel)
-        let du = du + panel * panelWeights
-        for point in 0..<Self.points {
-            GEMM.multiply(
-                rows: inputs, columns: channels.count, inner: tiles,
-                GEMM.Matrix(v + point * vStride, stride: inputs).transpose,
-                GEMM.Matrix(dm + point * dmStride + channels.lowerBound, stride: outputs),
-                into: du + point * stride(inputs, channels.count), stride: channels.count, accumulating: !isFirst)
-        }
-    }
-
-    private func transformGradient(
-        _ dy: UnsafePointer<Float>, _ rows: Range<Int>, into dm: UnsafeMutablePointer<Float>, _ stride: Int
-    ) {
-        withUnsafePointer(to: tiles) {
-            imprint_winograd_output_gradient($0, dy, rows.lowerBound, rows.count, dm, stride)
-        }
-    }
-
-    private func transformBack(_ du: UnsafePointer<Float>, _ panel: Int, into dw: UnsafeMutablePointer<Float>) {
-        let channels = panelRange(panel)
-        imprint_winograd_weights_gradient(
-            du + panel * panelWeights, stride(inputs, channels.count), inputs, outputs, channels.lowerBound,
-            channels.count, dw)
-    }
-
     // MARK: Blocks, groups and panels
 
     /// Whether the threads share V and dM, since U is too large to be read again for each block.
-    private var sharesTiles: Bool { Self.points * inputs * outputs > Self.sharedWeights }
+    var sharesTiles: Bool { Self.points * inputs * outputs > Self.sharedWeights }
 
     /// How many blocks a pass finishes.
     func blockCount(batch: Int) -> Int { (batch * Int(tiles.tile_rows) + blockRows - 1) / blockRows }
 
-    private func tileRows(_ block: Int, batch: Int) -> Range<Int> {
+    func tileRows(_ block: Int, batch: Int) -> Range<Int> {
         (block * blockRows)..<min((block + 1) * blockRows, batch * Int(tiles.tile_rows))
     }
 
-    private func tileCount(_ rows: Range<Int>) -> Int { rows.count * Int(tiles.tile_columns) }
+    func tileCount(_ rows: Range<Int>) -> Int { rows.count * Int(tiles.tile_columns) }
 
     /// The pixels of the result that rows of tiles make up, counted through all images.
     private func pixels(_ rows: Range<Int>) -> Range<Int> { pixel(rows.lowerBound)..<pixel(rows.upperBound) }
@@ -371,35 +262,36 @@ struct Winograd {
     }
 
     /// How many blocks exist at the same time where the threads share them.
-    private func groupBlocks(_ batch: Int) -> Int {
+    func groupBlocks(_ batch: Int) -> Int {
         let fitting = Self.sharedTiles / (Self.points * blockTiles * max(inputs, outputs))
         return min(blockCount(batch: batch), max(1, fitting))
     }
 
-    private func forEachGroup(_ batch: Int, _ body: (_ blocks: Range<Int>) -> Void) {
+    func forEachGroup(_ batch: Int, _ body: (_ blocks: Range<Int>) -> Void) {
         let (blocks, size) = (blockCount(batch: batch), groupBlocks(batch))
         for first in Swift.stride(from: 0, to: blocks, by: size) { body(first..<min(first + size, blocks)) }
     }
 
     /// How many channels a panel has, but for the last one.
     private var panelWidth: Int {
-        let widest = GEMM.unpackedProducts / (blockTiles * inputs) / 16 * 16
-        return min(outputs, max(16, min(128, widest)))
+        let widest = max(16, min(128, GEMM.unpackedProducts / (blockTiles * inputs) / 16 * 16))
+        let panels = (outputs + widest - 1) / widest
+        return min(outputs, roundedUp((outputs + panels - 1) / panels, to: 16))
     }
 
-    private var panelCount: Int { (outputs + panelWidth - 1) / panelWidth }
+    var panelCount: Int { (outputs + panelWidth - 1) / panelWidth }
 
     /// How many numbers the transformed weights of a panel are.
-    private var panelWeights: Int { count(inputs, panelWidth) }
+    var panelWeights: Int { count(inputs, panelWidth) }
 
-    private func panelRange(_ panel: Int) -> Range<Int> {
+    func panelRange(_ panel: Int) -> Range<Int> {
         (panel * panelWidth)..<min((panel + 1) * panelWidth, outputs)
     }
 
     /// The distance between two of 36 matrices; not a power of two, which would put all of them into the same lines of a
     /// cache.
-    private func stride(_ rows: Int, _ columns: Int) -> Int { roundedUp(rows * columns, to: 16) + 16 }
+    func stride(_ rows: Int, _ columns: Int) -> Int { roundedUp(rows * columns, to: 16) + 16 }
 
     /// How many numbers 36 matrices take.
-    private func count(_ rows: Int, _ columns: Int) -> Int { Self.points * stride(rows, columns) }
+    func count(_ rows: Int, _ columns: Int) -> Int { Self.points * stride(rows, columns) }
 }

@@ -69,7 +69,7 @@ def files():
     yield "ycck.jpg", ycck(cmyk)
 
 
-def resizes(source):
+def resizes(source, sizes):
     def scale_fill(width, height):
         return source.resize((width, height), Image.Resampling.BILINEAR)
 
@@ -79,9 +79,26 @@ def resizes(source):
         x, y = (source.width - w) / 2, (source.height - h) / 2
         return source.resize((width, height), Image.Resampling.BILINEAR, box=(x, y, x + w, y + h))
 
-    for rule, resize in (("scale-fill", scale_fill), ("center-crop", center_crop)):
-        for width, height in ((7, 7), (19, 13), (5, 11), (30, 24), (1, 1), (25, 3)):
+    def scale_fit(width, height):
+        scale = min(width / source.width, height / source.height)
+        size = [max(int(side * scale + 0.5), 1) for side in source.size]
+        fitted = Image.new("RGB", (width, height))
+        fitted.paste(scale_fill(*size), ((width - size[0]) // 2, (height - size[1]) // 2))
+        return fitted
+
+    for rule, resize in (("scale-fill", scale_fill), ("center-crop", center_crop), ("scale-fit", scale_fit)):
+        for width, height in sizes:
             yield {"rule": rule, "width": width, "height": height, "rgb": text(resize(width, height).tobytes())}
+
+
+def rings():
+    """Rings that become finer and finer outwards: where detail is not taken away, they turn into false patterns."""
+    image = Image.new("RGB", (160, 120))
+    for y in range(120):
+        for x in range(160):
+            square = (x - 80) ** 2 + (y - 60) ** 2
+            image.putpixel((x, y), tuple(255 if square // step % 2 else 0 for step in (300, 500, 800)))
+    return image
 
 
 source = Image.frombytes("RGB", SIZE, random.Random(1).randbytes(SIZE[0] * SIZE[1] * 3))
@@ -94,7 +111,8 @@ vectors = {
         for name, data in files()
     ],
     "source": text(source.tobytes()),
-    "resizes": list(resizes(source)),
+    "resizes": list(resizes(source, ((7, 7), (19, 13), (5, 11), (30, 24), (1, 1), (25, 3)))),
+    "rings": list(resizes(rings(), ((40, 40), (60, 24)))),
 }
 target = pathlib.Path(__file__).with_name("pillow-vectors.json")
 target.write_text(json.dumps(vectors, indent=1) + "\n")

@@ -1,0 +1,102 @@
+#include "imprint_kernels.h"
+
+#include <math.h>
+
+#include "exponential.h"
+
+INLINE float sum_of(const vec *v) {
+    float sums[lanes];
+    STORE(sums, *v);
+    UNROLL for (int width = lanes / 2; width > 0; width /= 2)
+        UNROLL for (int i = 0; i < width; i++) sums[i] += sums[i + width];
+    return sums[0];
+}
+
+// Softmax ----------------------------------------------------------------------------------------------------------
+
+INLINE void largest_part(const float *x, vec *largest, size_t i, size_t n) {
+    vec v = VEC_OF(n, x + i, -INFINITY);
+    *largest = v > *largest ? v : *largest;
+}
+
+// NaN is passed over; what is computed from it is NaN anyway.
+INLINE float largest_of(const float *x, size_t count) {
+    vec largest = -INFINITY;
+    OVER_NUMBERS(count, largest_part, x, &largest)
+    float result = largest[0];
+    for (int i = 1; i < lanes; i++) result = largest[i] > result ? largest[i] : result;
+    return result;
+}
+
+// y may be null.
+INLINE void exponential_part(const float *x, float largest, float *y, vec *sums, size_t i, size_t n) {
+    vec v = VEC_OF(n, x + i, -INFINITY) - largest;
+    exponential(&v);
+    if (y) STORE_OF(n, y + i, v);
+    *sums += v;
+}
+
+// y = e^(x - largest), and the sum.
+INLINE float exponentials(const float *x, float largest, float *y, size_t count) {
+    vec sums = 0;
+    OVER_NUMBERS(count, exponential_part, x, largest, y, &sums)
+    return sum_of(&sums);
+}
+
+CLONES void imprint_softmax_forward(const float *x, float *y, size_t count) {
+    float factor = 1 / exponentials(x, largest_of(x, count), y, count);
+    for (size_t i = 0; i < count; i++) y[i] *= factor;
+}
+
+INLINE void dot_part(const float *x, const float *y, vec *sums, size_t i, size_t n) {
+    *sums += VEC_OF(n, x + i, 0) * VEC_OF(n, y + i, 0);
+}
+
+CLONES void imprint_softmax_backward(const float *y, const float *dy, float *dx, size_t count) {
+    vec sums = 0;
+    OVER_NUMBERS(count, dot_part, y, dy, &sums)
+    float dot = sum_of(&sums);
+    IN_PLACE for (size_t i = 0; i < count; i++) dx[i] = y[i] * (dy[i] - dot);
+}
+
+// Cross-entropy ----------------------------------------------------------------------------------------------------
+
+// What is summed over the labels for the part of the target that is spread over all of them.
+typedef struct {
+    vec weights, products;
+} spread_sums;
+
+INLINE void spread_part(const float *x, float largest, const float *weights, spread_sums *sums, size_t i, size_t n) {
+    vec one = 1, weight = weights ? VEC_OF(n, weights + i, 0) : VEC_OF(n, &one, 0);
+    vec distance = largest - VEC_OF(n, x + i, 0);
+    sums->weights += weight;
+    // Infinity times a weight of 0 counts as 0.
+    sums->products += weight > 0 ? weight * distance : (vec)0;
+}
+
+CLONES double imprint_softmax_cross_entropy(const imprint_cross_entropy *t, const float *x, size_t label, float *dx,
+                                            int *correct) {
+    float largest = largest_of(x, t->classes), distance = largest - x[label];
+    *correct = x[label] == largest;
+    if (*correct)
+        for (size_t i = 0; i < label; i++) *correct &= x[i] != largest;
+
+    float spread = t->label_smoothing / t->classes;
+    float target = (1 - t->label_smoothing) * (t->weights ? t->weights[label] : 1), mass = target;
+    spread_sums sums = {0, 0};
+    if (spread > 0) {
+        OVER_NUMBERS(t->classes, spread_part, x, largest, t->weights, &sums)
+        mass += spread * sum_of(&sums.weights);
+    }
+
+    // Only from here on may dx be written, which may be x.
+    float sum = exponentials(x, largest, dx, t->classes), log_sum = logf(sum);
+    double loss = target > 0 ? (double)target * (log_sum + distance) : 0;
+    if (spread > 0) loss += (double)spread * (sum_of(&sums.weights) * log_sum + sum_of(&sums.products));
+    if (!dx) return loss;
+    float scale = t->factor * mass / sum, offset = t->factor * spread;
+    if (t->weights) IN_PLACE for (size_t i = 0; i < t->classes; i++) dx[i] = scale * dx[i] - offset * t->weights[i];
+    else IN_PLACE for (size_t i = 0; i < t->classes; i++) dx[i] = scale * dx[i] - offset;
+    dx[label] -= t->factor * target;
+    return loss;
+}

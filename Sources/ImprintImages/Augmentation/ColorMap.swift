@@ -1,0 +1,63 @@
+internal import Foundation
+
+/// What becomes of each colour: a sum of the samples that each of them contributes to, and a constant.
+struct ColorMap: Equatable {
+    /// What a sample of 1 contributes to red, green and blue.
+    private var red = SIMD3<Float>(1, 0, 0)
+    private var green = SIMD3<Float>(0, 1, 0)
+    private var blue = SIMD3<Float>(0, 0, 1)
+    private var constant = SIMD3<Float>.zero
+
+    init() {}
+
+    /// Multiplies all samples by `gain`.
+    init(gain: Float) { self = ColorMap().multiplied(by: gain) }
+
+    var isIdentity: Bool { self == ColorMap() }
+
+    /// Brightens by a factor, or darkens.
+    func multiplied(by gain: Float) -> ColorMap { followed { $0 * gain } }
+
+    /// Pulls samples towards mid grey or drives them away from it.
+    func contrasted(by factor: Float) -> ColorMap {
+        var map = followed { $0 * factor }
+        map.constant += 127.5 * (1 - factor)
+        return map
+    }
+
+    /// Pulls colours towards their grey, the luma of Rec 601, or drives them away from it.
+    func saturated(by factor: Float) -> ColorMap {
+        followed { color in
+            let luma = (color * SIMD3(0.299, 0.587, 0.114)).sum()
+            return SIMD3(repeating: luma) + factor * (color - luma)
+        }
+    }
+
+    /// Turns colours by `angle` radians about the axis of the greys, red towards green (Rodrigues' formula).
+    func hueTurned(by angle: Float) -> ColorMap {
+        followed { color in
+            let mean = SIMD3(repeating: color.sum() / 3)
+            let across = SIMD3(color.z - color.y, color.x - color.z, color.y - color.x) / Float(3).squareRoot()
+            return mean + cosf(angle) * (color - mean) + sinf(angle) * across
+        }
+    }
+
+    /// Applies a further linear step.
+    private func followed(by step: (SIMD3<Float>) -> SIMD3<Float>) -> ColorMap {
+        var map = self
+        map.red = step(red)
+        map.green = step(green)
+        map.blue = step(blue)
+        map.constant = step(constant)
+        return map
+    }
+
+    /// What each of four samples of a pixel contributes to each, and the constants, for that many channels.
+    ///
+    /// Grey is a colour of three equal samples, and so is the result; alpha stays as it is.
+    func contributions(channels: Int) -> [Float] {
+        func column(_ color: SIMD3<Float>, alpha: Float = 0) -> [Float] { [color.x, color.y, color.z, alpha] }
+        let colors = channels == 1 ? [red + green + blue, .zero, .zero] : [red, green, blue]
+        return colors.flatMap { column($0) } + column(.zero, alpha: 1) + column(constant)
+    }
+}

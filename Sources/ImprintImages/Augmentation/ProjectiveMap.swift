@@ -1,0 +1,57 @@
+internal import Foundation
+
+/// Where in the source each pixel of a warped image comes from, with places in pixels from the centre of the image:
+/// source = (A · place) / (1 + tilt · place) + shift.
+struct ProjectiveMap: Equatable {
+    var a: Float = 1
+    var b: Float = 0
+    var c: Float = 0
+    var d: Float = 1
+    var shiftX: Float = 0
+    var shiftY: Float = 0
+    var tiltX: Float = 0
+    var tiltY: Float = 0
+
+    var isIdentity: Bool { self == ProjectiveMap() }
+
+    /// Applies a further linear step to the result: its inverse is applied first on the way back to the source.
+    private func followed(_ e: Float, _ f: Float, _ g: Float, _ h: Float) -> ProjectiveMap {
+        ProjectiveMap(
+            a: a * e + b * g, b: a * f + b * h, c: c * e + d * g, d: c * f + d * h, shiftX: shiftX, shiftY: shiftY,
+            tiltX: tiltX * e + tiltY * g, tiltY: tiltX * f + tiltY * h)
+    }
+
+    /// Turns the picture counter-clockwise by `angle` radians.
+    func rotated(by angle: Float) -> ProjectiveMap {
+        followed(cosf(angle), -sinf(angle), sinf(angle), cosf(angle))
+    }
+
+    /// Mirrors the picture left to right, or top to bottom.
+    func flipped(horizontally: Bool) -> ProjectiveMap { horizontally ? followed(-1, 0, 0, 1) : followed(1, 0, 0, -1) }
+
+    /// Enlarges the picture and moves it by a share of its sides.
+    func zoomed(by factor: Float, movedBy shift: (x: Float, y: Float), in image: Image) -> ProjectiveMap {
+        var map = followed(1 / factor, 0, 0, 1 / factor)
+        map.shiftX += shift.x * Float(image.width)
+        map.shiftY += shift.y * Float(image.height)
+        return map
+    }
+
+    /// Shows the picture as from the side: it is shrunk by 1 / (1 − tilt) at one end and enlarged by 1 / (1 + tilt) at
+    /// the other, to be used before any other step.
+    func seen(fromTheSide tilt: (x: Float, y: Float), in image: Image) -> ProjectiveMap {
+        var map = self
+        map.tiltX += tilt.x / (Float(image.width) / 2)
+        map.tiltY += tilt.y / (Float(image.height) / 2)
+        return map
+    }
+
+    /// The map between pixels counted from the upper left corner, as homogeneous coordinates, row by row.
+    func matrix(in image: Image) -> [Float] {
+        let (centreX, centreY) = (Float(image.width - 1) / 2, Float(image.height - 1) / 2)
+        let (fromX, fromY) = (shiftX + centreX, shiftY + centreY)
+        func row(_ x: Float, _ y: Float, _ constant: Float) -> [Float] { [x, y, constant - x * centreX - y * centreY] }
+        return row(a + fromX * tiltX, b + fromX * tiltY, fromX) + row(c + fromY * tiltX, d + fromY * tiltY, fromY)
+            + row(tiltX, tiltY, 1)
+    }
+}

@@ -1,0 +1,65 @@
+internal import Foundation
+
+/// When a photo was taken, in seconds by the camera's clock; only differences mean something.
+enum CaptureTime {
+    /// The time in the EXIF block of a JPEG; nil where there is none.
+    static func read(_ url: URL) -> Int? {
+        // An EXIF block holds at most 64 KB and stands near the start.
+        guard let file = try? FileHandle(forReadingFrom: url) else { return nil }
+        defer { try? file.close() }
+        guard let head = try? file.read(upToCount: 1 << 17) else { return nil }
+        let bytes = [UInt8](head)
+        let prefix = Array("Exif\0\0".utf8)
+        guard bytes.starts(with: [0xFF, 0xD8]),
+            let exif = JPEGSegments(bytes).first(where: { $0.marker == 0xE1 && $0.content.starts(with: prefix) })
+        else { return nil }
+        return seconds(exif: exif.content.dropFirst(prefix.count))
+    }
+
+    /// The time in an EXIF block: DateTimeOriginal of its Exif directory, or else DateTime of its first.
+    static func seconds(exif block: ArraySlice<UInt8>) -> Int? {
+        let (dateTime, exifDirectory, dateTimeOriginal) = (0x0132, 0x8769, 0x9003)
+        guard let reader = TIFFReader(block), let first = reader.integer(at: 4, bytes: 4) else { return nil }
+        if let place = reader.value(of: exifDirectory, in: first),
+            let text = reader.text(of: dateTimeOriginal, in: place),
+            let time = seconds(text)
+        {
+            return time
+        }
+        return reader.text(of: dateTime, in: first).flatMap(seconds)
+    }
+
+    /// The seconds of "2019:07:21 14:03:59", counted in the Gregorian calendar from the year 0.
+    static func seconds(_ text: String) -> Int? {
+        let numbers = text.split(whereSeparator: { $0 == ":" || $0 == " " }).map { Int($0) }
+        guard numbers.count == 6, let year = numbers[0], let month = numbers[1], let day = numbers[2],
+            let hour = numbers[3], let minute = numbers[4], let second = numbers[5],
+            (1...9999).contains(year), (1...12).contains(month), (1...31).contains(day), (0...23).contains(hour),
+            (0...59).contains(minute), (0...60).contains(second)
+        else { return nil }
+        // Years that begin in March end with the leap day.
+        let (years, months) = month > 2 ? (year, month - 3) : (year - 1, month + 9)
+        let days = 365 * years + years / 4 - years / 100 + years / 400 + (153 * months + 2) / 5 + day
+        return ((days * 24 + hour) * 60 + minute) * 60 + second
+    }
+}
+
+extension TIFFReader {
+    /// The number that the field of a tag holds or, for long fields, where these lie; nil where there is none.
+    fileprivate func value(of tag: Int, in directory: Int) -> Int? {
+        field(tag, in: directory).flatMap { integer(at: $0 + 8, bytes: 4) }
+    }
+
+    /// The text of a tag, as long as a time; nil where there is none.
+    fileprivate func text(of tag: Int, in directory: Int) -> String? {
+        let length = "2019:07:21 14:03:59".utf8.count
+        guard let place = value(of: tag, in: directory), place <= block.count - length else { return nil }
+        return String(decoding: block.dropFirst(place).prefix(length), as: UTF8.self)
+    }
+
+    private func field(_ tag: Int, in directory: Int) -> Int? {
+        guard let count = integer(at: directory, bytes: 2) else { return nil }
+        let fields = (0..<count).lazy.map { directory + 2 + 12 * $0 }
+        return fields.first { integer(at: $0, bytes: 2) == tag }
+    }
+}

@@ -1,0 +1,27 @@
+internal import Foundation
+
+/// The place of a photo in the numbering of a camera: `IMG_3123.jpg` is number 3123 of `IMG_`.
+struct SequencePlace: Hashable {
+    /// What precedes the number: the folders below that of the label, and the start of the name.
+    let series: String
+    /// The last number in the name.
+    let number: Int
+
+    init(series: String, number: Int) {
+        self.series = series
+        self.number = number
+    }
+
+    /// The place that a path, relative to the folder of its label, tells; nil where the name has no number.
+    init?(_ path: String) {
+        let folder = path.lastIndex(of: "/").map { path[...$0] } ?? ""
+        let name = path.dropFirst(folder.count)
+        let stem = name.lastIndex(of: ".").map { name[..<$0] } ?? name
+        let isDigit = { (character: Character) in ("0"..."9").contains(character) }
+        guard let last = stem.lastIndex(where: isDigit) else { return nil }
+        let start = stem[...last].lastIndex { !isDigit($0) }.map { stem.index(after: $0) } ?? stem.startIndex
+        guard let number = Int(stem[start...last]) else { return nil }
+        series = folder + String(stem[..<start])
+        self.number = number
+    }
+}

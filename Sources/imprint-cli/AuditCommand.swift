@@ -1,0 +1,131 @@
+internal import ArgumentParser
+internal import Foundation
+internal import Imprint
+internal import ImprintCore
+internal import ImprintFormats
+internal import ImprintImages
+
+struct AuditCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "audit", abstract: "Say what is wrong with a folder of photos, before training on it.")
+
+    @Argument(help: ArgumentHelp("The folder of photos: one sub-folder per label.", valueName: "data"))
+    var data: String
+
+    @Option(help: ArgumentHelp("The folder of photos to validate on, to compare with.", valueName: "folder"))
+    var validation: String?
+
+    @Option(help: ArgumentHelp("An HTML page with the photos that something was found about.", valueName: "file.html"))
+    var report: String?
+
+    @OptionGroup var common: CommonOptions
+
+    func validate() throws { try requirePaths([data, validation ?? data, report ?? data]) }
+
+    func run() throws {
+        let clock = ContinuousClock()
+        let start = clock.now
+        if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
+        let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: 1)
+        let other = try validation.map { try ImageFolder(at: URL(filePath: $0), minimumClasses: 1) }
+        let workers = Workers(common.threadCount)
+        var bar = ProgressBar()
+        defer { bar.clear() }
+        let total = folder.items.count + (other?.items.count ?? 0)
+        let audit = Audit(folder, validation: other, workers: workers) { bar.draw("reading", done: $0, of: total) }
+        bar.clear()
+        if let report {
+            try AuditReport(audit, title: "Audit of \(data)", workers: workers).write(to: URL(filePath: report))
+        }
+        if common.json {
+            for finding in audit.findings { try Terminal.emit(FindingLine(finding)) }
+            try Terminal.emit(FinishedLine(audit, seconds: (clock.now - start).seconds))
+        } else {
+            try Terminal.show(text(audit))
+        }
+    }
+
+    /// How many findings of a kind are printed for people; JSON and the page have more.
+    private static let findingLimit = 10
+
+    private func text(_ audit: Audit) -> String {
+        var lines = ["\(audit.images) photos of \(audit.labels.count) labels"]
+        let width = audit.labels.map(\.label.count).max() ?? 0
+        for label in audit.labels {
+            let padding = String(repeating: " ", count: width - label.label.count)
+            let validation = validation == nil ? "" : " to train on, \(label.validationImages) to validate on"
+            lines.append("  \(label.label)\(padding)  \(label.images)\(validation)")
+        }
+        if audit.ignored > 0 { lines.append("\(audit.ignored) files are no images, or lie beside the labels") }
+        if audit.turnedImages > 0 {
+            lines.append(
+                "\(audit.turnedImages) photos are stored turned, and turned upright by their EXIF tag when read")
+        }
+        if audit.profiles.keys.contains(where: { $0 != "none" }) {
+            let profiles = audit.profiles.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+            lines.append("colour profiles: " + profiles.map { "\($0.key) \($0.value)" }.joined(separator: ", "))
+        }
+        if let random = audit.randomSplit, random.leaked > 0 {
+            lines.append(
+                "of \(random.images) photos kept back at random, \(random.leaked) would show what those to train on show; "
+                    + "training keeps groups together")
+        }
+        for kind in Audit.Finding.Kind.allCases {
+            let findings = audit.findings.filter { $0.kind == kind }
+            guard !findings.isEmpty else { continue }
+            lines += ["", "\(kind.title): \(findings.count)", "  \(kind.advice)"]
+            lines += findings.prefix(Self.findingLimit).map { "  - \(words($0))" }
+            if findings.count > Self.findingLimit { lines.append("  and \(findings.count - Self.findingLimit) more") }
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    private func words(_ finding: Audit.Finding) -> String {
+        // An error names its file itself.
+        if finding.kind == .unreadable || finding.kind == .truncated { return finding.reason }
+        let most = 6
+        let more = finding.files.count > most ? " and \(finding.files.count - most) more" : ""
+        return finding.names.prefix(most).joined(separator: ", ") + more
+            + (finding.reason.isEmpty ? "" : ": \(finding.reason)")
+    }
+}
+
+private struct FindingLine: Encodable {
+    let event = "finding"
+    let kind: Audit.Finding.Kind
+    let files: [String]
+    let reason: String
+
+    init(_ finding: Audit.Finding) {
+        kind = finding.kind
+        files = finding.files.map { $0.path(percentEncoded: false) }
+        reason = finding.reason
+    }
+}
+
+private struct FinishedLine: Encodable {
+    let event = "finished"
+    let images: Int
+    let labels: [Audit.LabelCount]
+    let findings: [String: Int]
+    let ignored: Int
+    let orientations: [String: Int]
+    let profiles: [String: Int]
+    let groups: Int
+    let imagesInGroups: Int
+    let randomSplit: Audit.Leakage?
+    let seconds: Double
+
+    init(_ audit: Audit, seconds: Double) {
+        images = audit.images
+        labels = audit.labels
+        findings = Dictionary(audit.findings.map { ($0.kind.rawValue, 1) }, uniquingKeysWith: +)
+        ignored = audit.ignored
+        orientations = Dictionary(uniqueKeysWithValues: audit.orientations.map { ("\($0.key.rawValue)", $0.value) })
+        profiles = audit.profiles
+        groups = audit.groups
+        imagesInGroups = audit.imagesInGroups
+        randomSplit = audit.randomSplit
+        self.seconds = seconds
+    }
+}

@@ -1,0 +1,120 @@
+import Foundation
+import ImprintImages
+import TestSupport
+import Testing
+
+/// `audit` and `prepare`: what is wrong with a data set, and a copy of it that is ready to train on.
+@Suite struct DataSetTests {
+    /// A folder of pictures with a copy under another label, a damaged file and one that is none.
+    private func writePhotos(to folder: URL) throws {
+        try writePictures(to: folder.appending(path: "photos"), count: 8)
+        let files = FileManager.default
+        try files.copyItem(
+            at: folder.appending(path: "photos/dark/1.png"), to: folder.appending(path: "photos/bright/copy.png"))
+        let picture = try Data(contentsOf: folder.appending(path: "photos/dark/0.png"))
+        try picture.prefix(picture.count / 2).write(to: folder.appending(path: "photos/dark/short.png"))
+        try Data("no picture".utf8).write(to: folder.appending(path: "photos/dark/note.jpg"))
+    }
+
+    /// Fixtures/output-audit.txt is what the verb printed; look at a change before taking it over.
+    @Test("An audit in words is as it was, and its page is written")
+    func auditWords() throws {
+        try withTemporaryFolder { folder in
+            try writePhotos(to: folder)
+            let run = try imprint("audit", "photos", "--report", "page.html", folder: folder)
+            let fixture = packageFolder.appending(path: "Tests/CLITests/Fixtures/output-audit.txt")
+            #expect(run.status == 0, "\(run.errors)")
+            let output = run.output.replacing(folder.resolvingSymlinksInPath().path, with: "FOLDER")
+            #expect(output == (try String(contentsOf: fixture, encoding: .utf8)))
+            let page = try String(contentsOf: folder.appending(path: "page.html"), encoding: .utf8)
+            #expect(page.contains("The same under different labels"))
+        }
+    }
+
+    @Test("An audit in JSON has a line for each finding and one at the end")
+    func auditLines() throws {
+        try withTemporaryFolder { folder in
+            try writePhotos(to: folder)
+            try FileManager.default.createDirectory(
+                at: folder.appending(path: "test/dark"), withIntermediateDirectories: true)
+            try FileManager.default.copyItem(
+                at: folder.appending(path: "photos/dark/2.png"), to: folder.appending(path: "test/dark/other.png"))
+            let run = try imprint("audit", "photos", "--validation", "test", "--json", folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            let findings = run.lines.dropLast()
+            #expect(findings.allSatisfy { $0["event"] as? String == "finding" })
+            let kinds = findings.compactMap { $0["kind"] as? String }
+            #expect(
+                Set(kinds).isSuperset(of: ["acrossLabels", "acrossSplits", "unreadable", "truncated", "tiny", "copies"])
+            )
+            let across = try #require(findings.first { $0["kind"] as? String == "acrossSplits" })
+            let names = (across["files"] as? [String])?.map { URL(filePath: $0).lastPathComponent }
+            #expect(names == ["other.png", "2.png"])
+            let finished = try #require(run.lines.last)
+            #expect(finished["event"] as? String == "finished")
+            #expect(finished["images"] as? Int == 12)
+            #expect((finished["findings"] as? [String: Int])?["truncated"] == 1)
+            #expect((finished["labels"] as? [[String: Any]])?.map { $0["validationImages"] as? Int } == [0, 1])
+        }
+    }
+
+    @Test("Training says what its validation leaks, and the split avoids it")
+    func leaks() throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 8)
+            let files = FileManager.default
+            for path in ["dark/0", "dark/1", "bright/0", "bright/1"] {
+                for copy in 1...3 {
+                    try files.copyItem(
+                        at: folder.appending(path: "photos/\(path).png"),
+                        to: folder.appending(path: "photos/\(path), copy \(copy)a.png"))
+                }
+            }
+            func run(_ validation: String, _ more: String = "") throws -> CommandOutput {
+                try shell(
+                    "$imprint train photos --output m.imprint --epochs 1 --input-size 16 --json --validation \(validation) \(more)",
+                    folder: folder)
+            }
+            let split = try run("0.4")
+            #expect(split.status == 0, "\(split.errors)")
+            #expect(split.errors.contains("kept on one side of the split; at random,"))
+            let avoided = try #require(split.lines.last?["leaksAvoided"] as? Int)
+            #expect(avoided >= 2)
+            #expect(split.lines.last?["leaked"] as? Int == 0)
+            let same = try run("photos")
+            #expect(same.errors.contains("Warning: 20 of 20 images to validate on are copies"))
+            #expect(same.lines.last?["leaked"] as? Int == 20)
+            let random = try run("0.4", "--random-split")
+            #expect(!random.errors.contains("split"))
+            #expect(random.lines.last?["leaked"] == nil)
+        }
+    }
+
+    @Test("A prepared copy is made once, says what it skipped, and can be trained on")
+    func prepares() throws {
+        try withTemporaryFolder { folder in
+            try writePhotos(to: folder)
+            let first = try imprint("prepare", "photos", "--output", "copy", "--size", "16", "--json", folder: folder)
+            #expect(first.status == 0, "\(first.errors)")
+            #expect(first.errors.contains("Skipped: "))
+            let line = try #require(first.lines.first)
+            #expect(line["event"] as? String == "finished")
+            #expect(line["images"] as? Int == 9 && line["unchanged"] as? Int == 0)
+            #expect((line["skipped"] as? [[String: Any]])?.count == 2)
+            #expect(line["output"] as? String == "copy")
+            #expect(line["seconds"] is Double)
+            let image = try ImageFile.decode(folder.appending(path: "copy/dark/0.jpg"))
+            #expect(image.width == 16 && image.height == 19)
+            let again = try imprint("prepare", "photos", "--output", "copy", "--size", "16", folder: folder)
+            #expect(again.errors.contains("Prepared 9 photos into copy, 9 of them earlier, skipped 2"))
+            #expect(again.output.isEmpty)
+            let other = try imprint("prepare", "photos", "--output", "copy", folder: folder)
+            #expect(other.status == 1 && other.errors.contains("was prepared with a short side of 16"))
+            let inside = try imprint("prepare", "photos", "--output", "photos/dark/new", folder: folder)
+            #expect(inside.status == 1 && inside.errors.contains("originals could be overwritten"))
+            let trained = try imprint(
+                "train", "copy", "--output", "m.imprint", "--epochs", "1", "--input-size", "16", folder: folder)
+            #expect(trained.status == 0, "\(trained.errors)")
+        }
+    }
+}

@@ -1,0 +1,79 @@
+import Foundation
+import ImprintCore
+import TestSupport
+import Testing
+
+@testable import ImprintImages
+
+@Suite("Preview of variations") struct AugmentationPreviewTests {
+    private let rules = Preprocessing(width: 70, height: 66)
+    private let augmentation = Augmentation([.flip, .rotate, .exposure])
+
+    private func withItems<Result>(_ body: ([ImageFolder.Item]) throws -> Result) throws -> Result {
+        try withTemporaryFolder { root in
+            try body(
+                (0..<6).map { index in
+                    let url = root.appending(path: "\(index).png")
+                    try ImageFile.write(Image.noise(width: 80, height: 90, channels: 3, seed: UInt64(index)), to: url)
+                    return ImageFolder.Item(url: url, label: index / 3)
+                })
+        }
+    }
+
+    private func cell(_ sheet: Image, left: Int, top: Int) -> Image {
+        var cell = Image(width: 70, height: 66)
+        for y in 0..<66 {
+            let from = ((top + y) * sheet.width + left) * 3
+            cell.samples.replaceSubrange((y * 210)..<((y + 1) * 210), with: sheet.samples[from..<(from + 210)])
+        }
+        return cell
+    }
+
+    @Test("Each row has the prepared image, and then what the loader gives in each epoch") func likeLoader() throws {
+        try withItems { items in
+            let preview = AugmentationPreview(preprocessing: rules, augmentation: augmentation, seed: 5, epochs: 3)
+            let sheet = try preview.sheet(of: items, count: 2)
+            #expect(sheet.shown == [items[1], items[4]])
+            #expect(sheet.skipped.isEmpty)
+            #expect((sheet.image.width, sheet.image.height) == (4 * 74 + 4 + 12, 2 * 70 + 4))
+            let loader = try BatchLoader(
+                items: items, labels: ["a", "b"], preprocessing: rules, augmentation: augmentation, batchSize: 2,
+                shuffles: true, seed: 5, workers: Workers(1))
+            for (row, place) in [1, 4].enumerated() {
+                let top = 4 + 70 * row
+                #expect(cell(sheet.image, left: 4, top: top) == (try rules.prepare(items[place].url)))
+                for epoch in 0..<3 {
+                    let expected = try loader.image(at: place, epoch: epoch)
+                    #expect(cell(sheet.image, left: 4 + 74 * (epoch + 1) + 12, top: top) == expected)
+                }
+            }
+        }
+    }
+
+    @Test("Images that cannot be read are listed; where none can be, that is an error") func unreadable() throws {
+        try withItems { items in
+            try Data("no picture".utf8).write(to: items[1].url)
+            let preview = AugmentationPreview(preprocessing: rules, augmentation: augmentation, seed: 5, epochs: 1)
+            let sheet = try preview.sheet(of: items, count: 2)
+            #expect(sheet.shown == [items[4]])
+            #expect(sheet.skipped.map(\.url) == [items[1].url])
+            #expect(throws: ImageError.notAnImage(file: items[1].url, found: "text")) {
+                try preview.sheet(of: [items[1]], count: 8)
+            }
+        }
+    }
+
+    @Test("Small inputs are shown enlarged, pixel by pixel") func enlarged() throws {
+        try withItems { items in
+            let small = Preprocessing(width: 20, height: 10)
+            let preview = AugmentationPreview(preprocessing: small, augmentation: .none, seed: 1, epochs: 1)
+            let sheet = try preview.sheet(of: items, count: 100)
+            #expect(sheet.shown == items)
+            #expect((sheet.image.width, sheet.image.height) == (2 * 84 + 16, 6 * 44 + 4))
+            let image = try small.prepare(items[0].url)
+            for (x, y) in [(0, 0), (79, 39), (5, 30)] {
+                #expect(sheet.image.pixel(4 + x, 4 + y) == image.pixel(x / 4, y / 4))
+            }
+        }
+    }
+}

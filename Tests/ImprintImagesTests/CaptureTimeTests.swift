@@ -1,0 +1,71 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import ImprintImages
+
+/// An EXIF block with times: DateTime in its first directory and DateTimeOriginal in its Exif directory, as far as given.
+func exif(dateTime: String?, original: String?, isBigEndian: Bool = false) -> [UInt8] {
+    func integer(_ value: Int, _ bytes: Int) -> [UInt8] {
+        let little = (0..<bytes).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
+        return isBigEndian ? little.reversed() : little
+    }
+    func entry(_ tag: Int, type: Int, count: Int, value: Int) -> [UInt8] {
+        integer(tag, 2) + integer(type, 2) + integer(count, 4) + integer(value, 4)
+    }
+    // Header (8), first directory of two entries (30), Exif directory of one (18), then the texts.
+    let head = (isBigEndian ? Array("MM".utf8) : Array("II".utf8)) + integer(42, 2) + integer(8, 4)
+    let first =
+        integer(2, 2) + entry(dateTime == nil ? 0x10F : 0x132, type: 2, count: 20, value: 56)
+        + entry(original == nil ? 0x8825 : 0x8769, type: 4, count: 1, value: 38) + integer(0, 4)
+    let second = integer(1, 2) + entry(0x9003, type: 2, count: 20, value: 76) + integer(0, 4)
+    func text(_ text: String?) -> [UInt8] { Array((text ?? "-------------------").utf8) + [0] }
+    return head + first + second + text(dateTime) + text(original)
+}
+
+@Suite("Capture time") struct CaptureTimeTests {
+    @Test("Differences are those of the calendar")
+    func differences() throws {
+        func seconds(_ text: String) throws -> Int { try #require(CaptureTime.seconds(text)) }
+        let day = 86_400
+        #expect(try seconds("2020:03:01 00:00:00") - seconds("2020:02:28 00:00:00") == 2 * day)
+        #expect(try seconds("2021:03:01 00:00:00") - seconds("2021:02:28 00:00:00") == day)
+        #expect(try seconds("1900:03:01 00:00:00") - seconds("1900:02:28 00:00:00") == day)
+        #expect(try seconds("2021:01:01 00:00:00") - seconds("2020:12:31 23:59:50") == 10)
+        #expect(try seconds("2021:01:01 00:00:00") - seconds("2020:01:01 00:00:00") == 366 * day)
+        #expect(try seconds("2019:07:21 14:04:00") - seconds("2019:07:21 14:03:59") == 1)
+    }
+
+    @Test(
+        "What is no time gives none",
+        arguments: [
+            "", "0000:00:00 00:00:00", "2019:13:01 00:00:00", "2019-07-21 14:03:59", "    :  :     :  :  ",
+            "2019:07:21",
+        ])
+    func noTime(text: String) {
+        #expect(CaptureTime.seconds(text) == nil)
+    }
+
+    @Test("The original time goes before the other", arguments: [false, true])
+    func tags(isBigEndian: Bool) {
+        let (early, late) = ("2019:07:21 14:03:59", "2020:07:21 14:03:59")
+        for (dateTime, original, expected) in [
+            (late, early, early), (late, nil, late), (nil, early, early), (nil, nil, nil),
+        ]
+            as [(String?, String?, String?)]
+        {
+            let block = exif(dateTime: dateTime, original: original, isBigEndian: isBigEndian)
+            #expect(CaptureTime.seconds(exif: block[...]) == expected.flatMap { CaptureTime.seconds($0) })
+        }
+    }
+
+    @Test("Every shortened block is read without harm") func shortened() {
+        let block = exif(dateTime: "2020:07:21 14:03:59", original: "2019:07:21 14:03:59")
+        for count in 0..<block.count { _ = CaptureTime.seconds(exif: block[..<count]) }
+        for place in 8..<block.count {
+            var lying = block
+            lying[place] = 0xFF
+            _ = CaptureTime.seconds(exif: lying[...])
+        }
+    }
+}

@@ -1,0 +1,51 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import ImprintImages
+
+@Suite("File sequence") struct FileSequenceTests {
+    @Test(
+        "The last number of a name counts",
+        arguments: [
+            ("IMG_3123.jpg", "IMG_", 3123), ("walk/IMG_0007.jpg", "walk/IMG_", 7), ("00042.png", "", 42),
+            ("DSC 5 of 9.jpg", "DSC 5 of ", 9), ("IMG_12_edited.jpg", "IMG_", 12), ("2024/a.1.2.jpg", "2024/a.1.", 2),
+            ("photo7", "photo", 7),
+        ])
+    func places(path: String, series: String, number: Int) {
+        let expected: SequencePlace? = SequencePlace(series: series, number: number)
+        #expect(SequencePlace(path) == expected)
+    }
+
+    @Test(
+        "Names without a number have no place",
+        arguments: ["cat.jpg", "", "3/cat.jpg", "a99999999999999999999.jpg", "٣.jpg"])
+    func noPlace(path: String) {
+        #expect(SequencePlace(path) == nil)
+    }
+
+    @Test("A series goes on over labels, unless a number occurs twice") func labels() throws {
+        try withTemporaryFolder { root in
+            for path in [
+                "a/IMG_1.jpg", "b/IMG_2.jpg", "a/x/IMG_3.jpg", "b/x/IMG_4.jpg", "a/P7.jpg", "b/P7.jpg", "b/P8.jpg",
+            ] {
+                let file = root.appending(path: path)
+                try FileManager.default.createDirectory(
+                    at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+                try Data().write(to: file)
+            }
+            let folder = try ImageFolder(at: root)
+            let places = SequencePlace.places(in: [folder])
+            let series = Dictionary(
+                zip(
+                    folder.items.map { $0.url.pathComponents.suffix(2).joined(separator: "/") },
+                    places.map { $0?.series }),
+                uniquingKeysWith: { first, _ in first })
+            #expect(series["a/IMG_1.jpg"] == series["b/IMG_2.jpg"])
+            #expect(series["x/IMG_3.jpg"] == series["x/IMG_4.jpg"])
+            #expect(series["a/IMG_1.jpg"] != series["x/IMG_3.jpg"])
+            #expect(series["a/P7.jpg"] != series["b/P7.jpg"])
+            #expect(series["b/P8.jpg"] == series["b/P7.jpg"])
+        }
+    }
+}

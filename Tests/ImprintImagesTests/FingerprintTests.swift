@@ -1,0 +1,104 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import ImprintImages
+
+extension Image {
+    /// A picture of soft patches of colour with some detail, another one for each seed.
+    static func scene(_ seed: UInt64, width: Int = 96, height: Int = 72) -> Image {
+        func noise(_ columns: Int, _ rows: Int, seed: UInt64) -> Image {
+            CropAndScale.scaleFill.apply(
+                .noise(width: columns, height: rows, channels: 3, seed: seed), width: width, height: height)
+        }
+        var scene = noise(5, 4, seed: seed)
+        let detail = noise(20, 16, seed: seed + 1_000_000)
+        for place in scene.samples.indices {
+            scene.samples[place] = UInt8((3 * Int(scene.samples[place]) + Int(detail.samples[place])) / 4)
+        }
+        return scene
+    }
+
+    /// The part of the picture from so far right and down on, as large as given.
+    func part(left: Int, top: Int, width: Int, height: Int) -> Image {
+        var part = Image(width: width, height: height, channels: channels)
+        for y in 0..<height {
+            let start = ((top + y) * self.width + left) * channels
+            part.samples.replaceSubrange(
+                (y * width * channels)..<((y + 1) * width * channels), with: samples[start..<(start + width * channels)]
+            )
+        }
+        return part
+    }
+}
+
+@Suite("Fingerprint") struct FingerprintTests {
+    /// The fewest differing bits in any turn.
+    private func hashDistance(_ a: Fingerprint, _ b: Fingerprint) -> Int {
+        b.turnedHashes.map { ($0 ^ a.hash).nonzeroBitCount }.min() ?? 64
+    }
+
+    @Test("A picture is found in all turns and mirror images", arguments: Orientation.allCases)
+    func turns(orientation: Orientation) throws {
+        let image = Image.scene(3)
+        let (upright, turned) = (Fingerprint(image), Fingerprint(orientation.upright(image)))
+        let turn = try #require(
+            Fingerprint.turns.first { (turned.turnedHashes[$0] ^ upright.hash).nonzeroBitCount <= 2 })
+        #expect(abs(upright.layoutDistance(to: turned, turn: turn)) < 0.01)
+        #expect((turn == 0) == (orientation == .up))
+        // The turns are those of the hash and of the layout alike.
+        for other in Fingerprint.turns where other != turn {
+            #expect(upright.layoutDistance(to: turned, turn: other) > 0.1)
+        }
+    }
+
+    @Test("Compression, size, exposure and a slight crop change little") func robust() throws {
+        let image = Image.scene(5, width: 300, height: 200)
+        let original = Fingerprint(image)
+        let bytes = try ImageFile.encodeJPEG(image, quality: 40)
+        let small = CropAndScale.scaleFill.apply(image, width: 90, height: 60)
+        var dark = image
+        dark.samples = image.samples.map { UInt8(Int($0) * 4 / 5) }
+        let cropped = image.part(left: 3, top: 2, width: 294, height: 196)
+        for (name, changed) in [("JPEG", try decode(bytes)), ("small", small), ("dark", dark), ("cropped", cropped)] {
+            let fingerprint = Fingerprint(changed)
+            #expect(hashDistance(original, fingerprint) <= 8, "\(name)")
+            #expect(original.layoutDistance(to: fingerprint) < 0.03, "\(name)")
+        }
+    }
+
+    @Test("Other pictures are far away") func different() {
+        let scenes = (0..<12).map { Fingerprint(.scene($0 + 100)) }
+        for first in scenes.indices {
+            #expect(scenes[first].lookDistance(to: scenes[first]) < 0.001)
+            for second in scenes.indices where second != first {
+                #expect(scenes[first].layoutDistance(to: scenes[second]) > 0.3)
+                #expect(scenes[first].lookDistance(to: scenes[second]) > 0.1)
+            }
+        }
+    }
+
+    @Test("A part of a view looks more like another part than like another view") func views() {
+        func part(_ seed: Int, left: Int) -> Fingerprint {
+            Fingerprint(.scene(UInt64(seed), width: 160, height: 80).part(left: left, top: 0, width: 120, height: 80))
+        }
+        let alike = (0..<12).count { part($0, left: 0).lookDistance(to: part($0, left: 20)) < 0.3 }
+        let unlike = (0..<12).count { part($0, left: 0).lookDistance(to: part($0 + 50, left: 0)) > 0.3 }
+        #expect(alike >= 10 && unlike >= 10, "\(alike), \(unlike)")
+    }
+
+    @Test("Even, grey and transparent pictures have fingerprints too") func specialPictures() {
+        for grey in [0, 128, 255] as [UInt8] {
+            #expect(Fingerprint(Image(width: 20, height: 10, filledWith: grey)).isEven)
+        }
+        let scene = Image.scene(1)
+        let rgba = Image(
+            width: scene.width, height: scene.height, channels: 4,
+            samples: stride(from: 0, to: scene.samples.count, by: 3).flatMap { scene.samples[$0..<($0 + 3)] + [255] })
+        #expect(Fingerprint(rgba) == Fingerprint(scene))
+        let grey = Image.noise(width: 6, height: 5, channels: 1)
+        let rgb = Image(width: 6, height: 5, channels: 3, samples: grey.samples.flatMap { [$0, $0, $0] })
+        #expect(Fingerprint(grey) == Fingerprint(rgb))
+        #expect(!Fingerprint(grey).isEven)
+    }
+}

@@ -1,0 +1,49 @@
+import Foundation
+import ImprintCore
+import TestSupport
+import Testing
+
+@testable import ImprintImages
+
+/// The groups of a real set of photos, against groups that were made with knowledge of the scenes.
+@Suite("Groups of reference photos", .enabled(if: ReferenceData.has("data/viget-groups.json")))
+struct ImageGroupsReferenceTests {
+    @Test("Pairs of one group show one scene, and a split by groups leaks less") func pairs() throws {
+        let data = ReferenceData.folder.appending(path: "data")
+        let folder = try ImageFolder(at: data.appending(path: "viget-train"))
+        let names = folder.items.map { $0.url.pathComponents.suffix(2).joined(separator: "/") }
+        let listed = try JSONDecoder().decode(
+            [[String]].self, from: Data(contentsOf: data.appending(path: "viget-groups.json")))
+        var sceneOfName: [String: Int] = [:]
+        for (scene, paths) in listed.enumerated() { for path in paths { sceneOfName[path] = scene } }
+        let scenes = try names.map { try #require(sceneOfName[$0]) }
+        let groups = ImageGroups([folder], workers: Workers(2))
+
+        func pairs(_ groups: [[Int]]) -> (count: Int, right: Int) {
+            groups.reduce((0, 0)) { sum, group in
+                let sizes = Dictionary(grouping: group) { scenes[$0] }.values.map(\.count)
+                func pairs(_ count: Int) -> Int { count * (count - 1) / 2 }
+                return (sum.0 + pairs(group.count), sum.1 + sizes.reduce(0) { $0 + pairs($1) })
+            }
+        }
+        let all = pairs(Dictionary(grouping: scenes.indices) { scenes[$0] }.values.map { $0 }).count
+        // Near-duplicates are few and right; bursts are what can be seen without knowing what is in a photo.
+        let near = pairs(groups.nearDuplicates)
+        #expect(near.count >= 70 && near.right == near.count, "\(near)")
+        let found = pairs(groups.groups)
+        #expect(Double(found.right) >= 0.65 * Double(found.count), "\(found)")
+        #expect(Double(found.right) >= 0.2 * Double(all), "\(found) of \(all)")
+
+        // The scenes of how many validation photos are trained on too, in all: at random and by groups.
+        let places = Dictionary(uniqueKeysWithValues: folder.items.enumerated().map { ($1, $0) })
+        func leaks(_ groups: ImageGroups?) -> Int {
+            (0..<5 as Range<UInt64>).reduce(0) { sum, seed in
+                let (training, validation) = folder.split(.fraction(0.2), seed: seed, groups: groups)
+                let trained = Set(training.compactMap { places[$0].map { scenes[$0] } })
+                return sum + validation.count { item in places[item].map { trained.contains(scenes[$0]) } ?? false }
+            }
+        }
+        let (random, grouped) = (leaks(nil), leaks(groups))
+        #expect(Double(grouped) < 0.8 * Double(random), "\(grouped), \(random) at random")
+    }
+}

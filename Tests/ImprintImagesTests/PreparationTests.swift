@@ -1,0 +1,144 @@
+import Foundation
+import ImprintCore
+import TestSupport
+import Testing
+
+@testable import ImprintImages
+
+@Suite("Preparation") struct PreparationTests {
+    private func prepare(
+        _ data: URL, _ output: URL, shortSide: Int = 40, quality: Int = 90
+    ) throws -> Preparation.Outcome {
+        try Preparation(shortSide: shortSide, quality: quality).run(
+            ImageFolder(at: data, minimumClasses: 1), into: output, workers: Workers(2))
+    }
+
+    /// The relative paths of all files, hidden ones included.
+    private func files(_ folder: URL) throws -> [String] {
+        try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter { path in
+            var isFolder = ObjCBool(false)
+            return FileManager.default.fileExists(atPath: folder.appending(path: path).path, isDirectory: &isFolder)
+                && !isFolder.boolValue
+        }.sorted()
+    }
+
+    @Test("Photos become upright JPEGs with the short side asked for; smaller ones keep their size") func sizes() throws
+    {
+        try withTemporaryFolder { root in
+            let (data, output) = (root.appending(path: "data"), root.appending(path: "out"))
+            try write(.scene(1, width: 160, height: 80), to: data.appending(path: "a/wide.png"))
+            try write(.scene(2, width: 30, height: 20), to: data.appending(path: "a/deep/small.jpg"))
+            let turned = inserting(
+                0xE1, Array("Exif\0\0".utf8) + exif(orientation: 6, isBigEndian: true),
+                into: try ImageFile.encodeJPEG(.scene(3, width: 160, height: 80)))
+            try FileManager.default.createDirectory(at: data.appending(path: "b"), withIntermediateDirectories: true)
+            try Data(turned).write(to: data.appending(path: "b/turned.jpg"))
+            let outcome = try prepare(data, output)
+            #expect(outcome.images == 3 && outcome.unchanged == 0 && outcome.skipped.isEmpty)
+            #expect(try files(output) == [".prepared.json", "a/deep/small.jpg", "a/wide.jpg", "b/turned.jpg"])
+            for (path, width, height) in [
+                ("a/wide.jpg", 80, 40), ("a/deep/small.jpg", 30, 20), ("b/turned.jpg", 40, 80),
+            ] {
+                let image = try ImageFile.decode(output.appending(path: path))
+                #expect(image.width == width && image.height == height, "\(path)")
+            }
+            let upright = try ImageFile.decode(output.appending(path: "b/turned.jpg"))
+            let expected = Orientation.right.upright(Image.scene(3, width: 160, height: 80)).shrunk(toShortSide: 40)
+            #expect(largestDifference(upright.samples, expected.samples) < 24)
+            #expect(try ImageFolder(at: output).labels == ["a", "b"])
+        }
+    }
+
+    @Test("Names that clash are told apart, always in the same way") func names() throws {
+        try withTemporaryFolder { root in
+            let data = root.appending(path: "data")
+            for name in ["a.png", "a.jpg", "A.PNG", "a.jpeg", "b.png", "b", "c.x.png", "d-png.jpg", "d.png", "d.jpg"] {
+                try write(.scene(1, width: 8, height: 8), to: data.appending(path: "l/temporary.png"))
+                try FileManager.default.moveItem(
+                    at: data.appending(path: "l/temporary.png"), to: data.appending(path: "l/\(name)"))
+            }
+            let folder = try ImageFolder(at: data, minimumClasses: 1)
+            let targets = Preparation.targets(of: folder, in: root.appending(path: "out")).map(\.lastPathComponent)
+            let pairs = Dictionary(uniqueKeysWithValues: zip(folder.items.map(\.url.lastPathComponent), targets))
+            #expect(
+                pairs == [
+                    "A.PNG": "A-png.jpg", "a.jpeg": "a-jpeg.jpg", "a.jpg": "a.jpg", "a.png": "a-png-2.jpg",
+                    "b": "b.jpg",
+                    "b.png": "b-png.jpg", "c.x.png": "c.x.jpg", "d-png.jpg": "d-png.jpg", "d.jpg": "d.jpg",
+                    "d.png": "d-png-2.jpg",
+                ])
+            #expect(try prepare(data, root.appending(path: "out")).images == 10)
+            #expect(try files(root.appending(path: "out")).count == 11)
+        }
+    }
+
+    @Test("A second run does only what is missing or changed") func resumes() throws {
+        try withTemporaryFolder { root in
+            let (data, output) = (root.appending(path: "data"), root.appending(path: "out"))
+            for index in 0..<4 { try write(.scene(UInt64(index)), to: data.appending(path: "l/\(index).png")) }
+            try Data("no picture".utf8).write(to: data.appending(path: "l/note.jpg"))
+            let originals = try files(data).map { try Data(contentsOf: data.appending(path: $0)) }
+            #expect(try prepare(data, output).skipped.map(\.url.lastPathComponent) == ["note.jpg"])
+            let first = try Data(contentsOf: output.appending(path: "l/0.jpg"))
+            try FileManager.default.removeItem(at: output.appending(path: "l/0.jpg"))
+            // What is done is not looked at again, whatever it is.
+            let mark = output.appending(path: "l/1.jpg")
+            let time = try #require(FileManager.default.attributesOfItem(atPath: mark.path)[.modificationDate] as? Date)
+            try Data("mark".utf8).write(to: mark)
+            try FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: mark.path)
+            let again = try prepare(data, output)
+            #expect(again.images == 4 && again.unchanged == 3 && again.skipped.count == 1)
+            #expect(try Data(contentsOf: output.appending(path: "l/0.jpg")) == first)
+            #expect(try Data(contentsOf: mark) == Data("mark".utf8))
+            // An original that changed is copied again.
+            try write(.scene(50), to: data.appending(path: "l/1.png"))
+            #expect(try prepare(data, output).unchanged == 3)
+            #expect(try Data(contentsOf: mark) != Data("mark".utf8))
+            // One that can no longer be read has no copy any more.
+            try Data("no picture".utf8).write(to: data.appending(path: "l/2.png"))
+            #expect(try prepare(data, output).skipped.count == 2)
+            #expect(try files(output) == [".prepared.json", "l/0.jpg", "l/1.jpg", "l/3.jpg"])
+            #expect(originals.count == 5)
+            #expect(try Data(contentsOf: data.appending(path: "l/0.png")) == originals[0])
+        }
+    }
+
+    @Test(
+        "The originals are never at risk",
+        arguments: ["data", "data/", "data/l", "data/new/deep", ".", "link", "link/new", "data/../data/x"])
+    func risks(output: String) throws {
+        try withTemporaryFolder { root in
+            let data = root.appending(path: "data")
+            try write(.scene(1), to: data.appending(path: "l/1.png"))
+            try FileManager.default.createSymbolicLink(at: root.appending(path: "link"), withDestinationURL: data)
+            let before = try files(root)
+            let error = #expect(throws: PreparationError.self) { try prepare(data, root.appending(path: output)) }
+            guard case .originalsAtRisk = error else {
+                Issue.record("\(String(describing: error))")
+                return
+            }
+            #expect(try files(root) == before)
+        }
+    }
+
+    @Test("Another folder is refused by what it holds") func foreignFolders() throws {
+        try withTemporaryFolder { root in
+            let (data, output) = (root.appending(path: "data"), root.appending(path: "data2"))
+            try write(.scene(1), to: data.appending(path: "l/1.png"))
+            try write(.scene(1), to: output.appending(path: "other/1.png"))
+            #expect(throws: PreparationError.foreignFolder(folder: output, found: "other")) {
+                try prepare(data, output)
+            }
+            let prepared = root.appending(path: "prepared")
+            _ = try prepare(data, prepared)
+            let error = PreparationError.otherRules(
+                folder: prepared, found: Preparation(shortSide: 40), expected: Preparation(shortSide: 40, quality: 80))
+            #expect(throws: error) { try prepare(data, prepared, quality: 80) }
+            #expect(
+                "\(error)".contains("a short side of 40 and quality 90, expected a short side of 40 and quality 80"))
+            #expect(try prepare(data, prepared).unchanged == 1)
+            try Data("{".utf8).write(to: prepared.appending(path: ".prepared.json"))
+            #expect(throws: PreparationError.self) { try prepare(data, prepared) }
+        }
+    }
+}

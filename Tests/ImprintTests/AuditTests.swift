@@ -1,0 +1,143 @@
+import Foundation
+import Imprint
+import ImprintCore
+import ImprintImages
+import TestSupport
+import Testing
+
+@Suite("Audit") struct AuditTests {
+    /// A picture of random blocks, another one for each seed.
+    private func picture(_ seed: UInt64, width: Int = 96, height: Int = 72) -> Image {
+        var stream = RandomStream(seed: seed, "blocks")
+        let colors = (0..<64).map { _ in UInt8(stream.index(below: 256)) }
+        var image = Image(width: width, height: height)
+        for place in image.samples.indices {
+            let (x, y) = (place / 3 % width * 4 / width, place / 3 / width * 4 / height)
+            image.samples[place] = colors[(y * 4 + x) * 3 % 61 + place % 3]
+        }
+        return image
+    }
+
+    private func write(_ image: Image, to file: URL) throws {
+        try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try ImageFile.write(image, to: file)
+    }
+
+    /// A folder with one of everything that can be found.
+    private func withFolder<Result>(_ body: (URL) throws -> Result) throws -> Result {
+        try withTemporaryFolder { root in
+            let files = FileManager.default
+            for index in 0..<8 {
+                try write(
+                    picture(UInt64(index)),
+                    to: root.appending(path: "train/\(index % 2 == 0 ? "cat" : "dog")/x\(10 * index).png"))
+            }
+            try files.copyItem(
+                at: root.appending(path: "train/cat/x0.png"), to: root.appending(path: "train/cat/copy.png"))
+            let plain = try ImageFile.encodeJPEG(picture(1))
+            let brokenProfile = [0xFF, 0xE2, 0, 20] + Array("ICC_PROFILE\0".utf8) + [1, 1] + Array("none".utf8)
+            try Data(plain[..<2] + brokenProfile + plain[2...]).write(to: root.appending(path: "train/cat/wrong.jpg"))
+            try write(picture(90, width: 40, height: 30), to: root.appending(path: "train/dog/tiny.png"))
+            var wide = Image(width: 200, height: 80, filledWith: 200)
+            for place in 0..<40 * 3 { wide.samples[30 * 200 * 3 + place] = UInt8(place % 7) }
+            try write(wide, to: root.appending(path: "train/dog/wide.png"))
+            let bytes = try ImageFile.encodeJPEG(picture(91))
+            try Data(bytes.prefix(bytes.count / 2)).write(to: root.appending(path: "train/dog/short.jpg"))
+            try Data("text".utf8).write(to: root.appending(path: "train/dog/text.jpg"))
+            try Data("text".utf8).write(to: root.appending(path: "train/notes.txt"))
+            try write(picture(2), to: root.appending(path: "test/cat/v0.jpg"))
+            try write(picture(60), to: root.appending(path: "test/cat/v10.jpg"))
+            return try body(root)
+        }
+    }
+
+    private func findings(_ audit: Audit) -> [Audit.Finding.Kind: [[String]]] {
+        Dictionary(grouping: audit.findings, by: \.kind).mapValues { $0.map { $0.files.map(\.lastPathComponent) } }
+    }
+
+    @Test("Each kind of thing is found, with its files") func kinds() throws {
+        try withFolder { root in
+            let audit = Audit(try ImageFolder(at: root.appending(path: "train")), workers: Workers(2))
+            #expect(
+                findings(audit) == [
+                    .acrossLabels: [["wrong.jpg", "x10.png"]], .unreadable: [["text.jpg"]], .truncated: [["short.jpg"]],
+                    .unusableColors: [["wrong.jpg"]], .tiny: [["tiny.png"]], .copies: [["copy.png", "x0.png"]],
+                    .nearDuplicates: [["wrong.jpg", "x10.png"]],
+                    .outsideCrop: [["wide.png"]],
+                ])
+            #expect(audit.labels.map(\.label) == ["cat", "dog"])
+            #expect(audit.labels.map(\.images) == [6, 8])
+            #expect(audit.labels.map(\.validationImages) == [0, 0])
+            #expect(audit.images == 14 && audit.ignored == 1)
+            #expect(audit.groups == 2 && audit.imagesInGroups == 4)
+            #expect(audit.orientations == [.up: 13] && audit.turnedImages == 0)
+            #expect(audit.profiles.values.reduce(0, +) == 13)
+            #expect(audit.randomSplit == nil)
+            #expect(audit.findings.first?.reason == "cat, dog")
+        }
+    }
+
+    @Test("A second folder is compared with the first") func validation() throws {
+        try withFolder { root in
+            let folders = try ["train", "test"].map { try ImageFolder(at: root.appending(path: $0), minimumClasses: 1) }
+            var read = 0
+            let audit = Audit(folders[0], validation: folders[1], workers: Workers(1)) { read = $0 }
+            #expect(findings(audit)[.acrossSplits] == [["v0.jpg", "x20.png"]])
+            let finding = try #require(audit.findings.first { $0.kind == .acrossSplits })
+            #expect(finding.names == ["test/cat/v0.jpg", "train/cat/x20.png"])
+            #expect(audit.labels.map(\.validationImages) == [2, 0])
+            #expect(audit.images == 16 && read == 16)
+        }
+    }
+
+    @Test("What a split at random would leak is told for folders that are split") func leakage() throws {
+        try withTemporaryFolder { root in
+            for index in 0..<60 {
+                try write(picture(UInt64(index / 6)), to: root.appending(path: "\(index % 2)/\(index)z.png"))
+            }
+            let audit = Audit(try ImageFolder(at: root), workers: Workers(2))
+            let split = try #require(audit.randomSplit)
+            #expect(split.images == 6 && split.leaked == 6)
+            #expect(findings(audit)[.copies]?.count == 10)
+        }
+    }
+
+    @Test("The page shows what was found, escaped, and needs nothing else") func page() throws {
+        try withFolder { root in
+            try FileManager.default.moveItem(
+                at: root.appending(path: "train/cat"), to: root.appending(path: "train/a <b>&\"cat\""))
+            let audit = Audit(try ImageFolder(at: root.appending(path: "train")), workers: Workers(2))
+            let html = AuditReport(audit, title: "My <photos>", workers: Workers(2)).html
+            for kind in Set(audit.findings.map(\.kind)) {
+                #expect(html.contains("<h2 id=\"\(kind.rawValue)\">\(kind.title)</h2>"))
+                #expect(html.contains("href=\"#\(kind.rawValue)\""))
+            }
+            #expect(html.contains("<title>My &lt;photos&gt;</title>"))
+            #expect(html.contains("a &lt;b&gt;&amp;&quot;cat&quot;"))
+            #expect(!html.contains("<b>&"))
+            // 2 across labels, 1 with a broken profile, 1 tiny, 2 copies, 2 near-duplicates, 1 with its subject outside.
+            #expect(html.components(separatedBy: "<img src=\"data:image/jpeg;base64,").count == 10)
+            #expect(html.contains("photo crop wide"))
+            for word in ["<script", "http:", "https:", "url("] { #expect(!html.contains(word)) }
+            let file = root.appending(path: "page.html")
+            try AuditReport(audit, title: "My <photos>", workers: Workers(1)).write(to: file)
+            #expect(try String(contentsOf: file, encoding: .utf8) == html)
+        }
+    }
+
+    @Test("Long lists are cut and say so") func longLists() throws {
+        try withTemporaryFolder { root in
+            for index in 0..<30 {
+                for copy in 0..<(index == 0 ? 15 : 2) {
+                    try write(
+                        picture(UInt64(index), width: 80, height: 64),
+                        to: root.appending(path: "l/\(index)-\(copy)z.png"))
+                }
+            }
+            let audit = Audit(try ImageFolder(at: root, minimumClasses: 1), workers: Workers(2))
+            let html = AuditReport(audit, title: "t", workers: Workers(2)).html
+            #expect(findings(audit)[.copies]?.count == 30)
+            #expect(html.contains("and 6 more") && html.contains("and 3 more"))
+        }
+    }
+}
