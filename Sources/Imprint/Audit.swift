@@ -152,7 +152,7 @@ private struct Photo {
         }
         if let facts {
             if facts.isAnimated { add(.animated, "") }
-            if let problem = facts.colorProblem { add(.colors, problem) }
+            if let problem = facts.colorProblem { add(.unusableColors, problem) }
             if min(facts.width, facts.height) < Audit.leastSide { add(.tiny, "\(facts.width)x\(facts.height) pixels") }
         }
         if sketch.isSubjectLikelyOutsideSquare {

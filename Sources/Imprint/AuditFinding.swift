@@ -15,8 +15,8 @@ extension Audit {
             case truncated
             /// An animation, of which the first picture counts.
             case animated
-            /// A photo whose colours cannot be told for sure, such as one with a damaged profile; they are taken for sRGB.
-            case colors
+            /// A photo whose colour profile cannot be used.
+            case unusableColors
             /// A photo whose short side is shorter than `Audit.leastSide`.
             case tiny
             /// Files with the same bytes.
@@ -56,7 +56,7 @@ extension Audit.Finding.Kind {
         case .unreadable: "Cannot be read"
         case .truncated: "Cut short or damaged"
         case .animated: "Animations"
-        case .colors: "Colours not certain"
+        case .unusableColors: "Colours that cannot be converted"
         case .tiny: "Very small"
         case .copies: "Copies"
         case .nearDuplicates: "Near-duplicates"
@@ -77,7 +77,7 @@ extension Audit.Finding.Kind {
         case .unreadable: "Skipped in training and evaluation. Remove, replace or convert them."
         case .truncated: "Skipped in training and evaluation. Copy them again from where they came from."
         case .animated: "Only the first picture is used."
-        case .colors: "Taken for sRGB. Save them anew with a program that writes their colour profile."
+        case .unusableColors: "The colours are taken for sRGB, and may be off. Save the photos again as sRGB."
         case .tiny: "Enlarged to the network's input, they are blurred."
         case .copies: "Files with the same bytes. Each one more counts its photo once more; keep one."
         case .nearDuplicates:

@@ -155,7 +155,7 @@ extension Audit.Finding.Kind {
     fileprivate var isAboutGroups: Bool {
         switch self {
         case .acrossLabels, .acrossSplits, .copies, .nearDuplicates, .bursts: true
-        case .unreadable, .truncated, .animated, .colors, .tiny, .outsideCrop: false
+        case .unreadable, .truncated, .animated, .unusableColors, .tiny, .outsideCrop: false
         }
     }
 }

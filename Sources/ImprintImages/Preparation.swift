@@ -75,7 +75,8 @@ public struct Preparation: Sendable, Codable, Hashable {
         if let time, let made = modificationTime(target), abs(made.timeIntervalSince(time)) < 1e-3 { return .unchanged }
         let image: Image
         do throws(ImageError) {
-            image = try ImageFile.decode(original, coveringShortSide: shortSide)
+            image = try ImageFile.decode(
+                original, coveringShortSide: ImageFile.shortSideToDecode(covering: shortSide))
         } catch {
             // What a former run made of a file that was readable then would be taken for this one's.
             try? FileManager.default.removeItem(at: target)

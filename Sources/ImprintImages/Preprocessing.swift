@@ -53,9 +53,8 @@ public struct Preprocessing: Codable, Hashable, Sendable {
     /// Reads a photo and fits it into the input.
     /// - Throws: `ImageError` where the file cannot be read as an image.
     public func prepare(_ url: URL) throws(ImageError) -> Image {
-        // Shrunk while it is decoded to not much more than the input's size, a picture would be scaled twice by nearly
-        // the same filter, and come out blurred. From half as much again on, that is hard to see.
-        let stored = try StoredPicture(url, coveringShortSide: max(width, height) * 3 / 2)
+        let stored = try StoredPicture(
+            url, coveringShortSide: ImageFile.shortSideToDecode(covering: max(width, height)))
         // An opaque picture has fewer colours to convert once it is small. Others are laid on white in sRGB.
         guard stored.image.channels == 3, let profile = stored.profile else { return prepare(stored.upright) }
         let fitted = cropAndScale.apply(stored.orientation.upright(stored.image), width: width, height: height)

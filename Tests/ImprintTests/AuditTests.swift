@@ -34,7 +34,9 @@ import Testing
             }
             try files.copyItem(
                 at: root.appending(path: "train/cat/x0.png"), to: root.appending(path: "train/cat/copy.png"))
-            try write(picture(1), to: root.appending(path: "train/cat/wrong.jpg"))
+            let plain = try ImageFile.encodeJPEG(picture(1))
+            let brokenProfile = [0xFF, 0xE2, 0, 20] + Array("ICC_PROFILE\0".utf8) + [1, 1] + Array("none".utf8)
+            try Data(plain[..<2] + brokenProfile + plain[2...]).write(to: root.appending(path: "train/cat/wrong.jpg"))
             try write(picture(90, width: 40, height: 30), to: root.appending(path: "train/dog/tiny.png"))
             var wide = Image(width: 200, height: 80, filledWith: 200)
             for place in 0..<40 * 3 { wide.samples[30 * 200 * 3 + place] = UInt8(place % 7) }
@@ -59,7 +61,7 @@ import Testing
             #expect(
                 findings(audit) == [
                     .acrossLabels: [["wrong.jpg", "x10.png"]], .unreadable: [["text.jpg"]], .truncated: [["short.jpg"]],
-                    .tiny: [["tiny.png"]], .copies: [["copy.png", "x0.png"]],
+                    .unusableColors: [["wrong.jpg"]], .tiny: [["tiny.png"]], .copies: [["copy.png", "x0.png"]],
                     .nearDuplicates: [["wrong.jpg", "x10.png"]],
                     .outsideCrop: [["wide.png"]],
                 ])
@@ -113,8 +115,8 @@ import Testing
             #expect(html.contains("<title>My &lt;photos&gt;</title>"))
             #expect(html.contains("a &lt;b&gt;&amp;&quot;cat&quot;"))
             #expect(!html.contains("<b>&"))
-            // 2 across labels, 1 tiny, 2 copies, 2 near-duplicates, 1 with its subject outside.
-            #expect(html.components(separatedBy: "<img src=\"data:image/jpeg;base64,").count == 9)
+            // 2 across labels, 1 with a broken profile, 1 tiny, 2 copies, 2 near-duplicates, 1 with its subject outside.
+            #expect(html.components(separatedBy: "<img src=\"data:image/jpeg;base64,").count == 10)
             #expect(html.contains("photo crop wide"))
             for word in ["<script", "http:", "https:", "url("] { #expect(!html.contains(word)) }
             let file = root.appending(path: "page.html")

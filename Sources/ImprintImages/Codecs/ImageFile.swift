@@ -57,6 +57,12 @@ public enum ImageFile {
         }
     }
 
+    /// The short side to decode at least, for a picture that is then scaled down to cover `side` pixels.
+    ///
+    /// Decoded to not much more than it will have, it would be scaled twice by nearly the same filter and come out blurred.
+    /// From half as much again on, the outcome agrees with that of the whole picture to 34 dB or better.
+    static func shortSideToDecode(covering side: Int) -> Int { side * 3 / 2 }
+
     static func read(_ url: URL) throws(ImageError) -> [UInt8] {
         // A device or a pipe could be read for ever, and what is no image may be of any size.
         guard let status = FileStatus(url) else {

@@ -17,6 +17,7 @@ enum PNG {
         let colorType = first.content.dropFirst(9).first ?? 0
         header.model = colorType & 2 == 0 ? .grey : .rgb
         header.hasAlpha = colorType & 4 != 0 || chunks.contains { $0.type == "tRNS" }
+        header.isAnimated = chunks.contains { $0.type == "acTL" }
         header.orientation = chunks.orientation
         header.colors = chunks.colors
         return header
