@@ -55,10 +55,12 @@ public struct Preprocessing: Codable, Hashable, Sendable {
     public func prepare(_ url: URL) throws(ImageError) -> Image {
         let stored = try StoredPicture(
             url, coveringShortSide: ImageFile.shortSideToDecode(covering: max(width, height)))
-        // An opaque picture has fewer colours to convert once it is small. Others are laid on white in sRGB.
-        guard stored.image.channels == 3, let profile = stored.profile else { return prepare(stored.upright) }
-        let fitted = cropAndScale.apply(stored.orientation.upright(stored.image), width: width, height: height)
-        return profile.convert(fitted).converted(toChannels: channels)
+        // A picture with alpha is laid on white in sRGB, and the borders of `scaleFit` are not always symmetric.
+        guard stored.image.channels == 3, cropAndScale != .scaleFit else { return prepare(stored.upright) }
+        // Once the picture is small, there are fewer pixels to turn and fewer colours to convert.
+        let (columns, rows) = stored.orientation.swapsSides ? (height, width) : (width, height)
+        let fitted = stored.orientation.upright(cropAndScale.apply(stored.image, width: columns, height: rows))
+        return (stored.profile?.convert(fitted) ?? fitted).converted(toChannels: channels)
     }
 
     /// Fits an upright picture into the input; transparency is laid on white, as it is where a file is read.

@@ -57,8 +57,8 @@ import Testing
     }
 
     @Test(
-        "Decoding shrinks to the smallest eighth that covers",
-        arguments: [(nil, 200), (1, 25), (25, 25), (26, 50), (99, 100), (175, 175), (176, 200), (200, 200), (999, 200)])
+        "Decoding shrinks by two, four or eight where that covers",
+        arguments: [(nil, 200), (1, 25), (25, 25), (26, 50), (99, 100), (101, 200), (175, 200), (200, 200), (999, 200)])
     func shrinks(covering: Int?, shortSide: Int) throws {
         let image = Image.gradient(width: 320, height: 200)
         let decoded = try decode(ImageFile.encodeJPEG(image, quality: 95), coveringShortSide: covering)
