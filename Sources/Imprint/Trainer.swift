@@ -38,6 +38,8 @@ public struct Trainer: Sendable {
         try configuration.check()
         let start = try configuration.startingPoint(labels: folder.labels)
         let sides = try sides(onEvent: onEvent)
+        // What the comparison of all photos took is not needed any more.
+        SystemMemory.returnFreed()
         let (training, validation) = try loaders(sides, start.preprocessing, onEvent: onEvent)
         let session = try TrainingSession(
             start, configuration: configuration, imagesPerEpoch: training.count,

@@ -13,6 +13,14 @@ public enum SystemMemory {
         #endif
     }
 
+    /// Gives memory that was freed in small pieces back to the system, which the C library may keep otherwise.
+    public static func returnFreed() {
+        // Of glibc, whose module leaves it out; other libraries do not have it.
+        guard let function = dlsym(nil, "malloc_trim") else { return }
+        typealias Trim = @convention(c) (Int) -> CInt
+        _ = unsafeBitCast(function, to: Trim.self)(0)
+    }
+
     private static var halfOfAll: Int { Int(ProcessInfo.processInfo.physicalMemory / 2) }
 
     /// What a control group, such as that of a container, leaves of its limit; `nil` where there is none.
