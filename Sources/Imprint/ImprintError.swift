@@ -19,8 +19,8 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
         case .invalidSetting(let name, let found, let expected):
             "\(name) is \(found), expected \(expected)"
         case .labelMismatch(let folder, let unknown, let labels):
-            "\(folder) has the folders \(unknown.joined(separator: ", ")), which the model does not know; "
-                + "it knows \(labels.joined(separator: ", ")). Rename the folders or use the model that was trained for them"
+            "\(folder) has the folders \(unknown.joined(separator: ", ")), which are no labels; "
+                + "the labels are \(labels.joined(separator: ", ")). Rename the folders, or use the model or data set that has them"
         case .diverged(let epoch, let learningRate):
             "the loss is no longer a number in epoch \(epoch), at a learning rate of \(learningRate); "
                 + "train again with a lower one, for example \(learningRate / 4)"

@@ -215,7 +215,7 @@ private final class OpenProfile {
             default: throw Unusable("transfer characteristics \(transfer) of ITU-T H.273 are not known")
             }
             handle = try Self.make(chromaticities, curve)
-            name = "primaries \(primaries), transfer \(transfer) of ITU-T H.273"
+            name = primaries == 1 && curve == .sRGB ? "sRGB" : "H.273 primaries \(primaries) transfer \(transfer)"
         case .gamma(let gamma, let chromaticities):
             // Outside of this range a gamma is a mistake: libpng's own limits.
             if let gamma, !(0.01...100).contains(gamma) { throw Unusable("a gamma of \(gamma) is out of range") }
@@ -226,7 +226,7 @@ private final class OpenProfile {
 
     deinit { cmsCloseProfile(handle) }
 
-    private enum Curve {
+    private enum Curve: Equatable {
         case sRGB
         case gamma(Double)
     }

@@ -16,6 +16,8 @@ public struct Preparation: Sendable, Codable, Hashable {
         public let unchanged: Int
         /// Those that cannot be read.
         public let skipped: [SkippedImage]
+        /// Images in the copy that are none of these: of photos that were moved or removed since an earlier run, perhaps.
+        public let strays: [URL]
     }
 
     /// The length of the short side, in pixels.
@@ -60,7 +62,9 @@ public struct Preparation: Sendable, Codable, Hashable {
             case .unreadable(let reason): skipped.append(SkippedImage(url: item.url, reason: reason))
             }
         }
-        return Outcome(images: targets.count - skipped.count, unchanged: unchanged, skipped: skipped)
+        return Outcome(
+            images: targets.count - skipped.count, unchanged: unchanged, skipped: skipped,
+            strays: Self.strays(in: output, besides: targets))
     }
 
     private enum CopyOutcome {
@@ -82,7 +86,9 @@ public struct Preparation: Sendable, Codable, Hashable {
             try? FileManager.default.removeItem(at: target)
             return .unreadable(error)
         }
-        let bytes = try ImageFile.encodeJPEG(image.shrunk(toShortSide: shortSide), quality: quality)
+        var bytes = try ImageFile.encodeJPEG(image.shrunk(toShortSide: shortSide), quality: quality)
+        // By the time, photos of one burst are found in the copy too.
+        if let time = CaptureTime.text(of: original) { bytes = CaptureTime.inserting(time, into: bytes) }
         // The name is hidden, so that what an interrupted run leaves is no photo.
         let partial = target.deletingLastPathComponent().appending(path: ".\(target.lastPathComponent).partial")
         do {
@@ -129,6 +135,12 @@ public struct Preparation: Sendable, Codable, Hashable {
             targets[place] = output.appending(path: name)
         }
         return targets
+    }
+
+    private static func strays(in output: URL, besides targets: [URL]) -> [URL] {
+        guard let copy = try? ImageFolder(at: output, minimumClasses: 1) else { return [] }
+        let known = Set(targets.map(\.standardizedFileURL.path))
+        return copy.items.map(\.url).filter { !known.contains($0.standardizedFileURL.path) }
     }
 
     /// Checks that neither folder is in the other.

@@ -27,6 +27,7 @@ struct AuditCommand: ParsableCommand {
         let start = clock.now
         if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
         let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: 1)
+        if let report { try requireNoPhoto(report, "--report", of: folder) }
         let other = try validation.map { try ImageFolder(at: URL(filePath: $0), minimumClasses: 1) }
         let workers = Workers(common.threadCount)
         var bar = ProgressBar()

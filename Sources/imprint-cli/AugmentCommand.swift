@@ -49,6 +49,7 @@ struct AugmentCommand: ParsableCommand {
 
     func run() throws {
         let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: 1)
+        try requireNoPhoto(contactSheet, "--contact-sheet", of: folder)
         let preview = AugmentationPreview(
             preprocessing: Preprocessing(width: inputSize, height: inputSize, cropAndScale: cropAndScale),
             augmentation: try augment.augmentation(), seed: seed, epochs: epochs)

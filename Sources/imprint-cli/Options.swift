@@ -32,6 +32,15 @@ func requirePaths(_ paths: [String]) throws {
     if paths.contains("") { throw ValidationError("A path is empty, expected the name of a file or folder.") }
 }
 
+/// Checks that what an option names to be written is none of the photos that are read.
+func requireNoPhoto(_ path: String, _ option: String, of folder: ImageFolder) throws {
+    let file = URL(filePath: path).resolvingSymlinksInPath().path
+    if folder.items.contains(where: { $0.url.resolvingSymlinksInPath().path == file }) {
+        throw ValidationError(
+            "\(option) is \(path), a photo of the data set, which it would replace; choose another name.")
+    }
+}
+
 extension CropAndScale: ExpressibleByArgument {}
 
 /// The words of --augment, as they were typed.
@@ -57,16 +66,20 @@ struct AugmentationWords: ExpressibleByArgument {
     }
 }
 
-/// A number of bytes: "512" and "512MB" for so many times 2²⁰, "2GB" or "1.5 GB" for 2³⁰.
+/// A number of bytes as it was typed: "512" and "512MB" for so many times 2²⁰, "2GB" or "1.5 GB" for 2³⁰.
 struct MemorySize: ExpressibleByArgument {
-    let byteCount: Int
+    private let text: String
 
-    init?(argument: String) {
-        let number = argument.prefix { $0.isNumber || $0 == "." }
-        let unit = argument.dropFirst(number.count).trimmingCharacters(in: .whitespaces).uppercased()
+    init?(argument: String) { text = argument }
+
+    func byteCount() throws -> Int {
+        let number = text.prefix { $0.isNumber || $0 == "." }
+        let unit = text.dropFirst(number.count).trimmingCharacters(in: .whitespaces).uppercased()
         let units = ["": 1 << 20, "MB": 1 << 20, "GB": 1 << 30]
         // A petabyte and more is a slip.
-        guard let factor = units[unit], let size = Double(number), size < 1e6 else { return nil }
-        byteCount = Int(size * Double(factor))
+        guard let factor = units[unit], let size = Double(number), size < 1e6 else {
+            throw ValidationError("--memory is \(text), expected a number of MB, or a size such as 500MB or 2GB.")
+        }
+        return Int(size * Double(factor))
     }
 }

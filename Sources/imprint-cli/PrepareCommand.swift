@@ -42,13 +42,18 @@ struct PrepareCommand: ParsableCommand {
         }
         bar.clear()
         for image in outcome.skipped { Terminal.note("Skipped: \(image.reason)") }
+        if let stray = outcome.strays.first {
+            Terminal.note(
+                "\(outcome.strays.count) images in \(output) are of no photo in \(data) (any more), such as "
+                    + "\(stray.path(percentEncoded: false)); remove them, or they will be trained on.")
+        }
         let seconds = (clock.now - start).seconds
         if common.json {
             try Terminal.emit(
                 FinishedLine(
                     images: outcome.images, unchanged: outcome.unchanged,
                     skipped: outcome.skipped.map(SkippedLine.init),
-                    output: output, seconds: seconds))
+                    strays: outcome.strays.map { $0.path(percentEncoded: false) }, output: output, seconds: seconds))
         } else {
             let earlier = outcome.unchanged > 0 ? ", \(outcome.unchanged) of them earlier" : ""
             Terminal.note(
@@ -63,6 +68,7 @@ private struct FinishedLine: Encodable {
     let images: Int
     let unchanged: Int
     let skipped: [SkippedLine]
+    let strays: [String]
     let output: String
     let seconds: Double
 }

@@ -104,6 +104,7 @@ struct TrainCommand: ParsableCommand {
         }
         if output.hasSuffix("/") { throw ValidationError("--output is \(output), expected the name of a file.") }
         _ = try augment.augmentation()
+        _ = try memory?.byteCount()
         _ = try validationRule()
     }
 
@@ -113,6 +114,8 @@ struct TrainCommand: ParsableCommand {
         try AtomicFile.checkWritable(destination)
         if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
         let folder = try ImageFolder(at: URL(filePath: data))
+        try requireNoPhoto(output, "--output", of: folder)
+        if let report { try requireNoPhoto(report, "--report", of: folder) }
         if !folder.ignored.isEmpty {
             Terminal.note(
                 "Ignored \(folder.ignored.count) files that are no images, or lie beside the folders of the labels.")
@@ -155,7 +158,7 @@ struct TrainCommand: ParsableCommand {
         configuration.seed = seed
         configuration.threads = common.threadCount
         configuration.precision = precision
-        configuration.memoryLimit = memory?.byteCount
+        configuration.memoryLimit = try memory?.byteCount()
         return configuration
     }
 

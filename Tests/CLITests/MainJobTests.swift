@@ -54,6 +54,24 @@ import Testing
         }
     }
 
+    @Test(
+        "No photo of the data set is written over",
+        arguments: [
+            "train photos --epochs 1 --input-size 16 --output photos/dark/0.png",
+            "train photos --epochs 1 --input-size 16 --output m --report photos/dark/0.png",
+            "audit photos --report photos/dark/0.png", "augment photos --contact-sheet photos/dark/0.png",
+        ])
+    func keepsPhotos(job: String) throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 8)
+            let photo = folder.appending(path: "photos/dark/0.png")
+            let before = try Data(contentsOf: photo)
+            let run = try shell("$imprint \(job)", folder: folder)
+            #expect(run.status == 64 && run.errors.contains("a photo of the data set"), "\(run.errors)")
+            #expect(try Data(contentsOf: photo) == before)
+        }
+    }
+
     @Test("The same seed gives the same file for one and two threads, with memory and without")
     func determinism() throws {
         try withTemporaryFolder { folder in
@@ -135,7 +153,7 @@ import Testing
                 at: folder.appending(path: "photos/dark"), to: folder.appending(path: "photos/night"))
             let mismatch = try imprint("evaluate", "m.imprint", "photos", folder: folder)
             #expect(mismatch.status == 1)
-            #expect(mismatch.errors.contains("has the folders night, which the model does not know"))
+            #expect(mismatch.errors.contains("has the folders night, which are no labels"))
         }
     }
 

@@ -49,6 +49,36 @@ import Testing
         }
     }
 
+    @Test("The time of the camera goes into the copy, so that bursts are found in it too") func captureTime() throws {
+        try withTemporaryFolder { root in
+            let (data, output) = (root.appending(path: "data"), root.appending(path: "out"))
+            try write(.scene(1, width: 60, height: 50), to: data.appending(path: "a/plain.jpg"))
+            let timed = CaptureTime.inserting(
+                "2019:07:21 14:03:59", into: try ImageFile.encodeJPEG(.scene(2, width: 60, height: 50)))
+            try Data(timed).write(to: data.appending(path: "a/timed.jpg"))
+            _ = try prepare(data, output)
+            #expect(CaptureTime.text(of: output.appending(path: "a/timed.jpg")) == "2019:07:21 14:03:59")
+            #expect(CaptureTime.text(of: output.appending(path: "a/plain.jpg")) == nil)
+            #expect(try ImageFile.decode(output.appending(path: "a/timed.jpg")).height == 40)
+        }
+    }
+
+    @Test("Images of photos that were moved or removed are named, and left alone") func strays() throws {
+        try withTemporaryFolder { root in
+            let (data, output) = (root.appending(path: "data"), root.appending(path: "out"))
+            for name in ["a/moved.jpg", "a/stays.jpg", "b/removed.jpg", "b/stays.jpg"] {
+                try write(.scene(1, width: 60, height: 50), to: data.appending(path: name))
+            }
+            #expect(try prepare(data, output).strays.isEmpty)
+            try FileManager.default.moveItem(
+                at: data.appending(path: "a/moved.jpg"), to: data.appending(path: "b/moved.jpg"))
+            try FileManager.default.removeItem(at: data.appending(path: "b/removed.jpg"))
+            let names = try prepare(data, output).strays.map { $0.pathComponents.suffix(2).joined(separator: "/") }
+            #expect(names == ["a/moved.jpg", "b/removed.jpg"])
+            #expect(try files(output).count == 6)
+        }
+    }
+
     @Test("Names that clash are told apart, always in the same way") func names() throws {
         try withTemporaryFolder { root in
             let data = root.appending(path: "data")

@@ -118,7 +118,8 @@ internal import Foundation
         }
 
         private static func failure(_ error: heif_error, file: URL) -> ImageError {
-            let reason = error.message.map { String(cString: $0) } ?? "unknown error"
+            let words = error.message.map { String(cString: $0) } ?? "unknown error"
+            let reason = words.split(whereSeparator: \.isNewline).joined(separator: " ")
             switch error.code {
             case heif_error_Unsupported_feature, heif_error_Unsupported_filetype:
                 return .unsupported(file: file, what: "a kind of HEIC (\(reason))")

@@ -3,7 +3,10 @@ internal import Foundation
 /// When a photo was taken, in seconds by the camera's clock; only differences mean something.
 enum CaptureTime {
     /// The time in the EXIF block of a JPEG; nil where there is none.
-    static func read(_ url: URL) -> Int? {
+    static func read(_ url: URL) -> Int? { text(of: url).flatMap(seconds) }
+
+    /// The same as EXIF writes it, "2019:07:21 14:03:59".
+    static func text(of url: URL) -> String? {
         // An EXIF block holds at most 64 KB and stands near the start.
         guard let file = try? FileHandle(forReadingFrom: url) else { return nil }
         defer { try? file.close() }
@@ -13,20 +16,36 @@ enum CaptureTime {
         guard bytes.starts(with: [0xFF, 0xD8]),
             let exif = JPEGSegments(bytes).first(where: { $0.marker == 0xE1 && $0.content.starts(with: prefix) })
         else { return nil }
-        return seconds(exif: exif.content.dropFirst(prefix.count))
+        return text(exif: exif.content.dropFirst(prefix.count))
     }
 
     /// The time in an EXIF block: DateTimeOriginal of its Exif directory, or else DateTime of its first.
-    static func seconds(exif block: ArraySlice<UInt8>) -> Int? {
+    static func seconds(exif block: ArraySlice<UInt8>) -> Int? { text(exif: block).flatMap(seconds) }
+
+    private static func text(exif block: ArraySlice<UInt8>) -> String? {
         let (dateTime, exifDirectory, dateTimeOriginal) = (0x0132, 0x8769, 0x9003)
         guard let reader = TIFFReader(block), let first = reader.integer(at: 4, bytes: 4) else { return nil }
         if let place = reader.value(of: exifDirectory, in: first),
-            let text = reader.text(of: dateTimeOriginal, in: place),
-            let time = seconds(text)
+            let text = reader.text(of: dateTimeOriginal, in: place), seconds(text) != nil
         {
-            return time
+            return text
         }
-        return reader.text(of: dateTime, in: first).flatMap(seconds)
+        return reader.text(of: dateTime, in: first).flatMap { seconds($0) == nil ? nil : $0 }
+    }
+
+    /// A JPEG without EXIF, with a block that holds such a time as DateTimeOriginal (EXIF 2.32, 4.5 and 4.6).
+    static func inserting(_ time: String, into jpeg: [UInt8]) -> [UInt8] {
+        let header: [UInt8] = [0x4D, 0x4D, 0, 42, 0, 0, 0, 8]
+        func directory(_ tag: [UInt8], _ type: UInt8, count: UInt8, place: UInt8) -> [UInt8] {
+            [0, 1] + tag + [0, type, 0, 0, 0, count, 0, 0, 0, place] + [0, 0, 0, 0]
+        }
+        let (long, ascii): (UInt8, UInt8) = (4, 2)
+        let block =
+            header + directory([0x87, 0x69], long, count: 1, place: 26)
+            + directory([0x90, 0x03], ascii, count: 20, place: 44) + Array(time.utf8) + [0]
+        let content = Array("Exif\0\0".utf8) + block
+        let startOfImage = jpeg.prefix(2)
+        return startOfImage + [0xFF, 0xE1, 0, UInt8(content.count + 2)] + content + jpeg.dropFirst(2)
     }
 
     /// The seconds of "2019:07:21 14:03:59", counted in the Gregorian calendar from the year 0.
