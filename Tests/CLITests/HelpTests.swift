@@ -37,7 +37,7 @@ import Testing
             ("prepare photos --output d --quality 101", "--quality is 101, expected 1 to 100"),
             ("audit ''", "A path is empty"), ("audit photos --report ''", "A path is empty"),
             ("draw two-circles --output d --count 1", "at least one image for each of 2 labels"),
-            ("train photos --output m --memory 2XB", "--memory is 2XB, expected a number of MB, or a size such as 500MB"),
+            ("train photos --output m --memory 2XB", "--memory is 2XB, expected a number of MB"),
             ("train photos --output m --memory -1", "--memory"),
         ])
     func values(job: String, message: String) throws {
