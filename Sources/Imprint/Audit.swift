@@ -49,6 +49,12 @@ public struct Audit: Sendable {
 
     /// The number of photos.
     public var images: Int { labels.reduce(0) { $0 + $1.images + $1.validationImages } }
+    /// How many times as many photos to train on the largest label has as the smallest; `nil` where one has none.
+    public var imbalance: Double? {
+        let counts = labels.map(\.images)
+        guard let least = counts.min(), let most = counts.max(), least > 0 else { return nil }
+        return Double(most) / Double(least)
+    }
     /// The number of photos that are stored turned or mirrored.
     public var turnedImages: Int { orientations.reduce(0) { $1.key == .up ? $0 : $0 + $1.value } }
 

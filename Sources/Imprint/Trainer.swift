@@ -40,7 +40,8 @@ public struct Trainer: Sendable {
         let sides = try sides(onEvent: onEvent)
         // What the comparison of all photos took is not needed any more.
         SystemMemory.returnFreed()
-        let (training, validation) = try loaders(sides, start.preprocessing, onEvent: onEvent)
+        let (training, readable) = try loaders(sides, start.preprocessing, onEvent: onEvent)
+        let validation = readable.flatMap { $0.count > 0 ? $0 : nil }
         let session = try TrainingSession(
             start, configuration: configuration, imagesPerEpoch: training.count,
             validationImages: validation?.count ?? 0)
@@ -49,7 +50,7 @@ public struct Trainer: Sendable {
                 TrainingStart(
                     labels: folder.labels, trainingImages: training.count, validationImages: validation?.count ?? 0,
                     labelsWithoutValidation: validation.map(missingLabels) ?? [],
-                    skipped: training.skipped + (validation?.skipped ?? []), network: start.network.name,
+                    skipped: training.skipped + (readable?.skipped ?? []), network: start.network.name,
                     parameterCount: start.parameters.layout.trainableParameterCount,
                     trainedCount: start.trainedCount, leakage: sides.leakage)))
 
@@ -62,7 +63,9 @@ public struct Trainer: Sendable {
             let epochStart = clock.now
             let trained = try session.trainEpoch(epoch, over: training, shouldStop: shouldStop, onEvent: onEvent)
             guard trained.isComplete else { break }
-            let measured = try validation.map { try session.measure(over: $0, labels: folder.labels) }
+            let measured = try validation.map {
+                try session.measure(over: $0, labels: folder.labels, onEvent: onEvent)
+            }
             // The loss of a step is that before it: what the last one did shows only here.
             guard measured?.loss.isFinite ?? true, start.parameters.areFinite else {
                 throw ImprintError.diverged(epoch: epoch + 1, learningRate: configuration.learningRate)
@@ -101,15 +104,14 @@ public struct Trainer: Sendable {
                 items: items, labels: folder.labels, preprocessing: preprocessing,
                 augmentation: training ? configuration.augmentation : nil, batchSize: configuration.batchSize,
                 shuffles: training, seed: configuration.seed, workers: Workers(configuration.threads),
-                memoryLimit: memoryLimit, onRead: { onEvent(.reading(done: read + $0, of: total)) })
+                mayLoseLabels: !training && sides.isValidationKeptBack, memoryLimit: memoryLimit,
+                onRead: { onEvent(.reading(done: read + $0, of: total)) })
         }
         let first = try loader(sides.training, training: true, after: 0, memoryLimit: memoryLimit)
         guard !sides.validation.isEmpty else { return (first, nil) }
         let left = memoryLimit - first.keptByteCount
-        return (
-            first,
-            try loader(sides.validation, training: false, after: sides.training.count, memoryLimit: left)
-        )
+        let second = try loader(sides.validation, training: false, after: sides.training.count, memoryLimit: left)
+        return (first, second)
     }
 
     /// What is trained on, and what is measured on.
@@ -117,6 +119,8 @@ public struct Trainer: Sendable {
         var training: [ImageFolder.Item]
         var validation: [ImageFolder.Item] = []
         var leakage: TrainingStart.Leakage?
+        /// Whether those to measure on are a part of the folder, which may happen to hold its damaged images alone.
+        var isValidationKeptBack = true
     }
 
     private func sides(onEvent: (TrainingEvent) -> Void) throws -> Sides {
@@ -149,11 +153,14 @@ public struct Trainer: Sendable {
             }
             let places = validation.labels.map { label in folder.labels.firstIndex(of: label) ?? 0 }
             let items = validation.items.map { ImageFolder.Item(url: $0.url, label: places[$0.label]) }
-            guard configuration.keepsGroupsTogether else { return Sides(training: folder.items, validation: items) }
+            guard configuration.keepsGroupsTogether else {
+                return Sides(training: folder.items, validation: items, isValidationKeptBack: false)
+            }
             let count = folder.items.count
             let leaks = groups([folder, validation]).leaks(from: count..<(count + items.count), into: 0..<count)
             return Sides(
-                training: folder.items, validation: items, leakage: .found(images: leaks, of: items.count))
+                training: folder.items, validation: items, leakage: .found(images: leaks, of: items.count),
+                isValidationKeptBack: false)
         }
     }
 

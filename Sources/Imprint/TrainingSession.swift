@@ -96,13 +96,22 @@ final class TrainingSession {
     }
 
     /// Measures the network as it is on images with the given labels, as the finished classifier would do.
-    func measure(over loader: BatchLoader, labels: [String]) throws -> Measured {
+    func measure(
+        over loader: BatchLoader, labels: [String], onEvent: (TrainingEvent) -> Void
+    ) throws -> Measured {
         guard let plan = predictionPlan else {
             preconditionFailure("the session was made without images to measure on")
         }
         var sum = Sum()
         var results: [Evaluation.Result] = []
-        try loader.forEachBatch(epoch: 0) { batch in
+        var lost: [SkippedImage] = []
+        try loader.forEachBatch(
+            epoch: 0,
+            onLost: {
+                lost.append($0)
+                onEvent(.lost($0))
+            }
+        ) { batch in
             batch.write(to: plan.input)
             plan.forward(count: batch.count)
             let logits = plan.output.first(batch.count * plan.network.output.channels)
@@ -114,8 +123,8 @@ final class TrainingSession {
             }
             return true
         }
-        return Measured(
-            loss: sum.meanLoss, evaluation: Evaluation(labels: labels, results: results, skipped: loader.skipped))
+        let evaluation = Evaluation(labels: labels, results: results, skipped: loader.skipped + lost)
+        return Measured(loss: sum.meanLoss, evaluation: evaluation)
     }
 }
 

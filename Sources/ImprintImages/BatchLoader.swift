@@ -77,13 +77,15 @@ public final class BatchLoader: Sendable {
     ///   - shuffles: Whether each epoch has an order of its own.
     ///   - seed: What order and variations follow from.
     ///   - workers: The threads that share the reading.
+    ///   - mayLoseLabels: Whether it does no harm where most images, or all of a label, cannot be read, as in a small part of
+    ///     a folder that is kept back.
     ///   - memoryLimit: How many bytes of prepared images are kept; half of the memory that is available where `nil`.
     ///   - onRead: Told now and then how many images have been read.
-    /// - Throws: `ImageError` where more than half of the images, or all of a label, cannot be read.
+    /// - Throws: `ImageError` where more than half of the images, or all of a label, cannot be read and must be.
     public init(
         items: [ImageFolder.Item], labels: [String], preprocessing: Preprocessing, augmentation: Augmentation? = nil,
-        batchSize: Int, shuffles: Bool, seed: UInt64, workers: Workers, memoryLimit: Int? = nil,
-        onRead: (Int) -> Void = { _ in }
+        batchSize: Int, shuffles: Bool, seed: UInt64, workers: Workers, mayLoseLabels: Bool = false,
+        memoryLimit: Int? = nil, onRead: (Int) -> Void = { _ in }
     ) throws(ImageError) {
         precondition(batchSize >= 1, "a batch has at least one image, not \(batchSize)")
         kept = ImageStore(
@@ -92,7 +94,9 @@ public final class BatchLoader: Sendable {
         let readable = items.indices.filter { failures[$0] == nil }
         skipped = failures.sorted { $0.key < $1.key }.map { SkippedImage(url: items[$0.key].url, reason: $0.value) }
         self.items = skipped.isEmpty ? items : readable.map { items[$0] }
-        try SkippedImage.checkEnoughIsLeft(of: items, readable: self.items, skipped: skipped, labels: labels)
+        if !mayLoseLabels {
+            try SkippedImage.checkEnoughIsLeft(of: items, readable: self.items, skipped: skipped, labels: labels)
+        }
         // Those kept stand together at the start, so that a place tells whether one is.
         keptCount = readable.prefix { [capacity = kept.capacity] in $0 < capacity }.count
         for (place, read) in readable.prefix(keptCount).enumerated() { kept.move(from: read, to: place) }
@@ -111,12 +115,12 @@ public final class BatchLoader: Sendable {
 
     /// Calls `body` with every batch of an epoch until it returns `false`.
     ///
-    /// An image that can no longer be read is missing from its batch and told to `onLost`.
+    /// An image that can no longer be read is missing from its batch and told to `onLost`; a batch without images is left out.
     /// - Returns: Whether the epoch came to its end.
-    /// - Throws: `ImageError` where a whole batch can no longer be read, and what `body` throws.
+    /// - Throws: `ImageError` where more than half of the images can no longer be read, and what `body` throws.
     @discardableResult
     public func forEachBatch(
-        epoch: Int, onLost: (SkippedImage) -> Void = { _ in }, _ body: (Batch) throws -> Bool
+        epoch: Int, onLost: (SkippedImage) -> Void, _ body: (Batch) throws -> Bool
     ) throws -> Bool {
         var stream = RandomStream(seed: seed, "shuffle", epoch)
         let order = shuffles ? stream.permutation(of: count) : Array(0..<count)
@@ -131,11 +135,17 @@ public final class BatchLoader: Sendable {
             buffers[batch % 2].startFilling(places, epoch: epoch)
         }
         start(0)
+        var lostCount = 0
         for batch in 0..<batches {
-            let samples = try buffers[batch % 2].wait()
+            let samples = buffers[batch % 2].wait()
             if batch + 1 < batches { start(batch + 1) }
             let places = buffers[batch % 2].places
-            for image in buffers[batch % 2].lost { onLost(image) }
+            for image in buffers[batch % 2].lost {
+                onLost(image)
+                lostCount += 1
+                if 2 * lostCount > count { throw image.reason }
+            }
+            if places.isEmpty { continue }
             let labels = places.map { items[$0].label }
             let filled = Batch(labels: labels, places: places, samples: samples, preprocessing: preprocessing)
             guard try body(filled) else { return batch + 1 == batches }
@@ -155,10 +165,9 @@ public final class BatchLoader: Sendable {
     /// Fills `samples` with the images at `places`, and tells which of them could not be read.
     ///
     /// The images that can be read stand together at the start, in order.
-    /// - Throws: The first error, where no image can be read.
     fileprivate func fill(
         _ samples: UnsafeMutableBufferPointer<UInt8>, _ places: [Int], epoch: Int
-    ) throws(ImageError) -> (filled: [Int], lost: [SkippedImage]) {
+    ) -> (filled: [Int], lost: [SkippedImage]) {
         let failures = Mutex<[Int: ImageError]>([:])
         // Kept images take so little time that a second thread would rather be in the way of the training.
         let fillers = keptCount == count ? Workers(1) : workers
@@ -172,8 +181,7 @@ public final class BatchLoader: Sendable {
             }
         }
         let failed = failures.withLock { $0 }
-        guard let first = failed.min(by: { $0.key < $1.key }) else { return (places, []) }
-        if failed.count == places.count { throw first.value }
+        if failed.isEmpty { return (places, []) }
         var filled: [Int] = []
         for (index, place) in places.enumerated() where failed[index] == nil {
             if let base = samples.baseAddress {
@@ -211,7 +219,6 @@ private final class BatchBuffer: @unchecked Sendable {
     private let loader: BatchLoader
     private let samples: UnsafeMutableBufferPointer<UInt8>
     private let filling = DispatchGroup()
-    private var failure: ImageError?
 
     init(_ loader: BatchLoader) {
         self.loader = loader
@@ -223,21 +230,15 @@ private final class BatchBuffer: @unchecked Sendable {
 
     func startFilling(_ places: [Int], epoch: Int) {
         DispatchQueue.global(qos: .userInitiated).async(group: filling) { [self] in
-            failure = nil
-            do throws(ImageError) {
-                (self.places, lost) = try loader.fill(samples, places, epoch: epoch)
-            } catch {
-                failure = error
-            }
+            (self.places, lost) = loader.fill(samples, places, epoch: epoch)
         }
     }
 
     /// Returns when nothing is being filled in any more.
     func finish() { filling.wait() }
 
-    func wait() throws(ImageError) -> UnsafeBufferPointer<UInt8> {
+    func wait() -> UnsafeBufferPointer<UInt8> {
         finish()
-        if let failure { throw failure }
         return UnsafeBufferPointer(rebasing: samples[..<(places.count * loader.bytesPerImage)])
     }
 }

@@ -84,10 +84,15 @@ final class ColorProfile: Sendable {
 
     private static let known = Mutex<[Key: ColorProfile]>([:])
     private static let knownLimit = 64
+    /// The most bytes of a profile: those of printing presses have up to some 3 MB.
+    private static let profileLimit = 4 << 20
 
     /// The profile for samples of a kind; without a description they are sRGB.
     static func of(_ description: ColorDescription?, model: ColorModel) -> ColorProfile? {
-        guard let description else { return nil }
+        guard var description else { return nil }
+        if case .profile(let bytes) = description, bytes.count > profileLimit {
+            description = .unusable("the ICC profile has \(bytes.count) bytes, expected at most \(profileLimit)")
+        }
         let key = Key(description: description, model: model)
         // Made within the lock: threads that meet a profile at the same time wait for one of them.
         return known.withLock { known in

@@ -57,6 +57,11 @@ struct AuditCommand: ParsableCommand {
             let validation = validation == nil ? "" : " to train on, \(label.validationImages) to validate on"
             lines.append("  \(label.label)\(padding)  \(label.images)\(validation)")
         }
+        if let imbalance = audit.imbalance, imbalance >= 2 {
+            lines.append(
+                String(format: "the largest label has %.1f times as many photos as the smallest", imbalance)
+                    + ": a model may favour it; add photos to the small ones")
+        }
         if audit.ignored > 0 { lines.append("\(audit.ignored) files are no images, or lie beside the labels") }
         if audit.turnedImages > 0 {
             lines.append(
@@ -112,6 +117,7 @@ private struct FinishedLine: Encodable {
     let ignored: Int
     let orientations: [String: Int]
     let profiles: [String: Int]
+    let imbalance: Double?
     let groups: Int
     let imagesInGroups: Int
     let randomSplit: Audit.Leakage?
@@ -124,6 +130,7 @@ private struct FinishedLine: Encodable {
         ignored = audit.ignored
         orientations = Dictionary(uniqueKeysWithValues: audit.orientations.map { ("\($0.key.rawValue)", $0.value) })
         profiles = audit.profiles
+        imbalance = audit.imbalance
         groups = audit.groups
         imagesInGroups = audit.imagesInGroups
         randomSplit = audit.randomSplit

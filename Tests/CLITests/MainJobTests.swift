@@ -54,6 +54,21 @@ import Testing
         }
     }
 
+    @Test("A damaged photo does no harm on either side of the split", arguments: 0..<8)
+    func damagedPhotos(seed: Int) throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 40)
+            for number in 0..<4 {
+                try Data("no picture".utf8).write(to: folder.appending(path: "photos/dark/\(number).png"))
+            }
+            let run = try shell(
+                "$imprint train photos --epochs 1 --input-size 16 --validation 0.05 --seed \(seed) --output m --json",
+                folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            #expect((run.lines.last?["skipped"] as? [[String: Any]])?.count == 4)
+        }
+    }
+
     @Test(
         "No photo of the data set is written over",
         arguments: [

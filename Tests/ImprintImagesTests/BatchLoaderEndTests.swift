@@ -63,7 +63,7 @@ import Testing
                 // Whatever fills a batch in the background holds the loader.
                 weak let left = running
                 do {
-                    try running?.forEachBatch(epoch: 0) { _ in
+                    try running?.forEachBatch(epoch: 0, onLost: { _ in }) { _ in
                         if throwing { throw Stop() }
                         return false
                     }

@@ -44,7 +44,7 @@ import Testing
 
     private func epoch(_ loader: BatchLoader, _ epoch: Int = 0) throws -> [CopiedBatch] {
         var batches: [CopiedBatch] = []
-        try loader.forEachBatch(epoch: epoch) { batch in
+        try loader.forEachBatch(epoch: epoch, onLost: { _ in }) { batch in
             batches.append(CopiedBatch(batch))
             return true
         }
@@ -243,7 +243,7 @@ import Testing
             let expected = try epoch(loader, 1)
             for stopAfter in 1...6 {
                 var seen = 0
-                try loader.forEachBatch(epoch: 0) { _ in
+                try loader.forEachBatch(epoch: 0, onLost: { _ in }) { _ in
                     seen += 1
                     return seen < stopAfter
                 }
@@ -261,7 +261,7 @@ import Testing
             for throwAt in 1...6 {
                 var seen = 0
                 #expect(throws: Failure.self) {
-                    try loader.forEachBatch(epoch: 0) { _ in
+                    try loader.forEachBatch(epoch: 0, onLost: { _ in }) { _ in
                         seen += 1
                         if seen == throwAt { throw Failure() }
                         return true

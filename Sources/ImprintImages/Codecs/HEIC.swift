@@ -45,6 +45,12 @@ internal import Foundation
             }
             self.context = context
             self.picture = picture
+            // What is decoded may be larger than the picture, which can be a small crop of it.
+            let width = Int(heif_image_handle_get_ispe_width(picture))
+            let height = Int(heif_image_handle_get_ispe_height(picture))
+            guard width <= 0 || height <= ImageFile.pixelLimit / width else {
+                throw .tooLarge(file: file, width: width, height: height, limit: ImageFile.pixelLimit)
+            }
         }
 
         deinit {
@@ -90,7 +96,7 @@ internal import Foundation
             let longestSide = max(
                 heif_image_handle_get_width(picture), heif_image_handle_get_height(picture),
                 heif_image_handle_get_ispe_width(picture), heif_image_handle_get_ispe_height(picture), 1 << 14)
-            heif_context_set_maximum_image_size_limit(context, longestSide + 1)
+            heif_context_set_maximum_image_size_limit(context, min(longestSide, Int32.max - 1) + 1)
 
             let channels = hasAlpha ? 4 : 3
             var decoded: OpaquePointer?

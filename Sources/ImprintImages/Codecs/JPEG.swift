@@ -24,8 +24,8 @@ enum JPEG {
 
     /// Decodes a baseline or progressive, grey, colour or CMYK JPEG to RGB, as stored; CMYK comes out in sRGB.
     ///
-    /// With `coveringShortSide`, the picture is shrunk while it is decoded, to the smallest *n*/8 of its size whose
-    /// short side is still at least that long.
+    /// With `coveringShortSide`, the picture is shrunk while it is decoded, to the smallest of 1/8, 1/4 and 1/2 of its
+    /// size whose short side is still at least that long.
     static func decode(
         _ bytes: [UInt8], _ header: ImageHeader, file: URL, coveringShortSide: Int?
     ) throws(ImageError) -> Image {

@@ -54,18 +54,27 @@ struct Comparison {
         }
     }
 
-    /// The pairs of near-duplicates.
+    /// Joins near-duplicates.
     ///
-    /// All pairs are compared, but by their hashes first, which takes a few nanoseconds.
-    func nearDuplicates(_ workers: Workers) -> [(Int, Int)] {
+    /// All pairs are compared, but by their hashes first, which takes a few nanoseconds. It is done for some photos at a time:
+    /// thousands of pictures that are all alike make millions of pairs, which the first of them spare.
+    func joinNearDuplicates(_ union: inout UnionFind, _ workers: Workers) {
         let places = fingerprints.indices.filter { place in fingerprints[place].map { !$0.isEven } ?? false }
         let photos = places.compactMap { fingerprints[$0] }
         let hashes = photos.map(\.hash)
         let greatestDistance = Self.nearDuplicateDistance * usualLayoutDistance
-        return workers.map(photos.count) { first -> [(Int, Int)] in
+        for start in stride(from: 0, to: photos.count, by: Self.photosAtATime) {
+            let roots = places.map { union.root(of: $0) }
+            let count = min(Self.photosAtATime, photos.count - start)
+            let found = workers.map(count) { pairs(start + $0, roots) }
+            for (a, b) in found.joined() { union.join(places[a], places[b]) }
+        }
+
+        /// The later photos that are like one and not known to be.
+        func pairs(_ first: Int, _ roots: [Int]) -> [(Int, Int)] {
             let turned = photos[first].turnedHashes
             var pairs: [(Int, Int)] = []
-            for second in hashes.indices.dropFirst(first + 1) {
+            for second in hashes.indices.dropFirst(first + 1) where roots[second] != roots[first] {
                 let hash = hashes[second]
                 guard turned.contains(where: { ($0 ^ hash).nonzeroBitCount <= Self.greatestHashDistance }) else {
                     continue
@@ -74,11 +83,13 @@ struct Comparison {
                     (turned[turn] ^ hash).nonzeroBitCount <= Self.greatestHashDistance
                         && photos[second].layoutDistance(to: photos[first], turn: turn) <= greatestDistance
                 }
-                if isClose { pairs.append((places[first], places[second])) }
+                if isClose { pairs.append((first, second)) }
             }
             return pairs
-        }.flatMap { $0 }
+        }
     }
+
+    private static let photosAtATime = 64
 
     /// The pairs of photos that were taken close to each other and look alike.
     func neighbours() -> [(Int, Int)] {

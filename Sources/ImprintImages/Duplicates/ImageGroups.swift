@@ -45,7 +45,7 @@ public struct ImageGroups: Sendable {
         var union = UnionFind(count: items.count)
         for (a, b) in copyPairs(items.map(\.url), workers) { union.join(a, b) }
         copies = union.sets()
-        for (a, b) in comparison.nearDuplicates(workers) { union.join(a, b) }
+        comparison.joinNearDuplicates(&union, workers)
         nearDuplicates = union.sets()
         for (a, b) in comparison.neighbours() { union.join(a, b) }
         groups = union.sets()
