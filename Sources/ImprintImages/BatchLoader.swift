@@ -50,7 +50,7 @@ public struct Batch {
 ///
 /// Every image is read once at the start: what cannot be read is left out and listed. Prepared images are kept in one block,
 /// 8 bits a sample, as far as the memory limit goes; the others are read again in every epoch, which goes on without those
-/// that can no longer be read. While the caller works on one batch, the next is prepared in the background. Order and
+/// that can no longer be read. While the caller works on one batch, the next is read in the background. Order and
 /// content follow from the seed alone.
 public final class BatchLoader: Sendable {
     /// The images that can be read.
@@ -132,13 +132,14 @@ public final class BatchLoader: Sendable {
         defer { for buffer in buffers { buffer.finish() } }
         func start(_ batch: Int) {
             let places = Array(order[(batch * batchSize)..<min((batch + 1) * batchSize, count)])
-            buffers[batch % 2].startFilling(places, epoch: epoch)
+            buffers[batch % 2].startFilling(places, epoch: epoch, ahead: !keepsAll)
         }
-        start(0)
+        if !keepsAll { start(0) }
         var lostCount = 0
         for batch in 0..<batches {
+            if keepsAll { start(batch) }
             let samples = buffers[batch % 2].wait()
-            if batch + 1 < batches { start(batch + 1) }
+            if !keepsAll && batch + 1 < batches { start(batch + 1) }
             let places = buffers[batch % 2].places
             for image in buffers[batch % 2].lost {
                 onLost(image)
@@ -159,6 +160,12 @@ public final class BatchLoader: Sendable {
         return try augmentation?.variation(of: image, at: place, epoch: epoch, seed: seed) ?? image
     }
 
+    /// Whether no image has to be read again.
+    ///
+    /// Then a batch takes so little time that another thread, beside those of the caller, would hold these up for longer: the
+    /// caller waits for it instead.
+    private var keepsAll: Bool { keptCount == count }
+
     fileprivate var bytesPerImage: Int { preprocessing.width * preprocessing.height * preprocessing.channels }
     fileprivate var bytesPerBatch: Int { bytesPerImage * min(batchSize, count) }
 
@@ -169,9 +176,7 @@ public final class BatchLoader: Sendable {
         _ samples: UnsafeMutableBufferPointer<UInt8>, _ places: [Int], epoch: Int
     ) -> (filled: [Int], lost: [SkippedImage]) {
         let failures = Mutex<[Int: ImageError]>([:])
-        // Kept images take so little time that a second thread would rather be in the way of the training.
-        let fillers = keptCount == count ? Workers(1) : workers
-        fillers.forEach(places.count) { index, _ in
+        workers.forEach(places.count) { index, _ in
             do throws(ImageError) {
                 let image = try image(at: places[index], epoch: epoch)
                 let range = (index * bytesPerImage)..<((index + 1) * bytesPerImage)
@@ -228,10 +233,14 @@ private final class BatchBuffer: @unchecked Sendable {
 
     deinit { samples.deallocate() }
 
-    func startFilling(_ places: [Int], epoch: Int) {
-        DispatchQueue.global(qos: .userInitiated).async(group: filling) { [self] in
-            (self.places, lost) = loader.fill(samples, places, epoch: epoch)
-        }
+    /// Fills the buffer, in the background where that is to be ahead of its use.
+    func startFilling(_ places: [Int], epoch: Int, ahead: Bool) {
+        guard ahead else { return fill(places, epoch: epoch) }
+        DispatchQueue.global(qos: .userInitiated).async(group: filling) { self.fill(places, epoch: epoch) }
+    }
+
+    private func fill(_ places: [Int], epoch: Int) {
+        (self.places, lost) = loader.fill(samples, places, epoch: epoch)
     }
 
     /// Returns when nothing is being filled in any more.
