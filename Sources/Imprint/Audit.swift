@@ -49,6 +49,11 @@ public struct Audit: Sendable {
 
     /// The number of photos.
     public var images: Int { labels.reduce(0) { $0 + $1.images + $1.validationImages } }
+    /// The colour profiles from the most to the least frequent; none where no photo has one.
+    package var profilesByFrequency: [(name: String, count: Int)] {
+        guard profiles.keys.contains(where: { $0 != "none" }) else { return [] }
+        return profiles.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { ($0.key, $0.value) }
+    }
     /// How many times as many photos to train on the largest label has as the smallest; `nil` where one has none.
     public var imbalance: Double? {
         let counts = labels.map(\.images)

@@ -90,10 +90,8 @@ public struct AuditReport: Sendable {
     private static func files(_ audit: Audit) -> [(String, String)] {
         func counts(_ counts: [(String, Int)]) -> String { counts.map { "\($0) \($1)" }.joined(separator: ", ") }
         var rows: [(String, String)] = []
-        if audit.profiles.keys.contains(where: { $0 != "none" }) {
-            let profiles = audit.profiles.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
-            rows.append(("colour profiles", counts(profiles.map { ($0.key, $0.value) })))
-        }
+        let profiles = audit.profilesByFrequency
+        if !profiles.isEmpty { rows.append(("colour profiles", counts(profiles))) }
         if audit.turnedImages > 0 {
             let turned = audit.orientations.filter { $0.key != .up }.sorted { $0.key.rawValue < $1.key.rawValue }
             rows.append(

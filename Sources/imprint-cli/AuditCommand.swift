@@ -67,9 +67,9 @@ struct AuditCommand: ParsableCommand {
             lines.append(
                 "\(audit.turnedImages) photos are stored turned, and turned upright by their EXIF tag when read")
         }
-        if audit.profiles.keys.contains(where: { $0 != "none" }) {
-            let profiles = audit.profiles.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
-            lines.append("colour profiles: " + profiles.map { "\($0.key) \($0.value)" }.joined(separator: ", "))
+        let profiles = audit.profilesByFrequency
+        if !profiles.isEmpty {
+            lines.append("colour profiles: " + profiles.map { "\($0.name) \($0.count)" }.joined(separator: ", "))
         }
         if let random = audit.randomSplit, random.leaked > 0 {
             lines.append(
