@@ -62,8 +62,8 @@ import Testing
                 try Data("no picture".utf8).write(to: folder.appending(path: "photos/dark/\(number).png"))
             }
             let run = try shell(
-                "$imprint train photos --epochs 1 --input-size 16 --validation 0.05 --seed \(seed) --output m --json",
-                folder: folder)
+                "$imprint train photos --epochs 1 --input-size 16 --validation 0.05 --random-split --seed \(seed) "
+                    + "--output m --json", folder: folder)
             #expect(run.status == 0, "\(run.errors)")
             #expect((run.lines.last?["skipped"] as? [[String: Any]])?.count == 4)
         }

@@ -224,10 +224,18 @@ import Testing
         }
     }
 
-    @Test("A batch of which nothing can be read any more is an error that names a file") func vanishedBatch() throws {
+    @Test("A batch of which nothing can be read any more is left out") func vanishedBatch() throws {
         try withItems { items in
-            let loader = try loader(items, memoryLimit: 0)
-            for item in items { try FileManager.default.removeItem(at: item.url) }
+            let loader = try loader(items, batchSize: 1, memoryLimit: 0)
+            try FileManager.default.removeItem(at: items[5].url)
+            #expect(try epoch(loader).flatMap(\.places).sorted() == items.indices.filter { $0 != 5 })
+        }
+    }
+
+    @Test("More than half of the images lost is an error that names a file") func vanishedFolder() throws {
+        try withItems { items in
+            let loader = try loader(items, batchSize: 1, memoryLimit: 0)
+            for item in items.dropFirst(items.count / 2 - 1) { try FileManager.default.removeItem(at: item.url) }
             let error = #expect(throws: ImageError.self) { try epoch(loader) }
             #expect(error.map { "\($0)".contains("cannot be read") } == true)
         }

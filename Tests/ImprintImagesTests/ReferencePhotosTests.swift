@@ -27,11 +27,7 @@ struct ReferencePhotosTests {
         .enabled(if: Python.path != nil, "IMPRINT_PYTHON names no Python; ./run test sets it"))
     func preparedLikePillow() throws {
         let folder = try ImageFolder(at: ReferenceData.folder.appending(path: "data/viget-train"))
-        #if DEBUG
-            let photos = stride(from: 0, to: folder.items.count, by: 20).map { folder.items[$0].url }
-        #else
-            let photos = folder.items.map(\.url)
-        #endif
+        let photos = folder.items.map(\.url)
         let side = 224
         try withTemporaryFolder { temporary in
             let output = temporary.appending(path: "pillow").path
