@@ -27,3 +27,7 @@ CLONES double imprint_sum_of_squares(const float *x, size_t count) {
     }
     return total;
 }
+
+CLONES void imprint_move_towards(float *values, const float *targets, size_t count, float rate) {
+    for (size_t i = 0; i < count; i++) values[i] += rate * (targets[i] - values[i]);
+}

@@ -31,6 +31,8 @@ public struct SkippedImage: Sendable, Equatable {
 
 /// Some images with their labels; valid only inside the closure that it is passed to.
 public struct Batch {
+    /// Its place in the epoch, from 0.
+    public let index: Int
     /// The label of each image.
     public let labels: [Int]
     /// The place of each image among the loader's items.
@@ -113,19 +115,19 @@ public final class BatchLoader: Sendable {
     /// The bytes of the prepared images that are kept.
     public var keptByteCount: Int { keptCount * bytesPerImage }
 
-    /// Calls `body` with every batch of an epoch until it returns `false`.
+    /// Calls `body` with every batch of an epoch, or with those from `first` on, until it returns `false`.
     ///
     /// An image that can no longer be read is missing from its batch and told to `onLost`; a batch without images is left out.
     /// - Returns: Whether the epoch came to its end.
     /// - Throws: `ImageError` where more than half of the images can no longer be read, and what `body` throws.
     @discardableResult
     public func forEachBatch(
-        epoch: Int, onLost: (SkippedImage) -> Void, _ body: (Batch) throws -> Bool
+        epoch: Int, from first: Int = 0, onLost: (SkippedImage) -> Void, _ body: (Batch) throws -> Bool
     ) throws -> Bool {
         var stream = RandomStream(seed: seed, "shuffle", epoch)
         let order = shuffles ? stream.permutation(of: count) : Array(0..<count)
         let batches = (count + batchSize - 1) / batchSize
-        guard batches > 0 else { return true }
+        guard first < batches else { return true }
         // The caller reads one buffer while the other is filled.
         let buffers = [BatchBuffer(self), BatchBuffer(self)]
         // A caller that stops early may remove the files next, so nothing reads on after the return.
@@ -134,9 +136,9 @@ public final class BatchLoader: Sendable {
             let places = Array(order[(batch * batchSize)..<min((batch + 1) * batchSize, count)])
             buffers[batch % 2].startFilling(places, epoch: epoch, ahead: !keepsAll)
         }
-        if !keepsAll { start(0) }
+        if !keepsAll { start(first) }
         var lostCount = 0
-        for batch in 0..<batches {
+        for batch in first..<batches {
             if keepsAll { start(batch) }
             let samples = buffers[batch % 2].wait()
             if !keepsAll && batch + 1 < batches { start(batch + 1) }
@@ -148,7 +150,8 @@ public final class BatchLoader: Sendable {
             }
             if places.isEmpty { continue }
             let labels = places.map { items[$0].label }
-            let filled = Batch(labels: labels, places: places, samples: samples, preprocessing: preprocessing)
+            let filled = Batch(
+                index: batch, labels: labels, places: places, samples: samples, preprocessing: preprocessing)
             guard try body(filled) else { return batch + 1 == batches }
         }
         return true

@@ -30,6 +30,11 @@ public struct ImageFolder: Sendable {
     /// It tells whether a data set has the files that a model was trained on, without reading them.
     public let digest: String
 
+    /// The path of one of the items, relative to the folder.
+    public func path(of item: Item) -> String {
+        item.url.pathComponents.dropFirst(url.pathComponents.count).joined(separator: "/")
+    }
+
     /// Finds the images in the sub-folders of `url`.
     ///
     /// Each sub-folder is a class, and the images in its own sub-folders belong to it. A file counts as an image by the

@@ -1,3 +1,4 @@
+internal import CImprintKernels
 internal import ImprintCore
 internal import Synchronization
 
@@ -131,6 +132,25 @@ public final class Parameters: @unchecked Sendable {
         defer { changes.add(1, ordering: .relaxed) }
         precondition(layout.entries.contains(entry), "\"\(entry.name)\" belongs to another layout")
         return try body(UnsafeMutableBufferPointer(start: floats + entry.offset, count: entry.parameter.count))
+    }
+
+    /// Gives access to the whole buffer in place; what lies between tensors is 0.
+    public func withValues<Result, Failure>(
+        _ body: (UnsafeMutableBufferPointer<Float>) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        defer { changes.add(1, ordering: .relaxed) }
+        return try body(UnsafeMutableBufferPointer(start: floats, count: layout.count))
+    }
+
+    /// Moves every number towards that of parameters of the same layout: w ← w + rate · (target − w).
+    ///
+    /// Done after every step with a rate of 1 − decay, it keeps an exponential moving average (Polyak and Juditsky,
+    /// "Acceleration of stochastic approximation by averaging", 1992).
+    /// - Parameter rate: 0…1.
+    public func move(towards target: Parameters, by rate: Float) {
+        precondition(layout == target.layout, "the parameters belong to different networks")
+        precondition((0...1).contains(rate), "the rate is 0 to 1, not \(rate)")
+        withValues { imprint_move_towards($0.baseAddress, target.floats, $0.count, rate) }
     }
 
     var floats: UnsafeMutablePointer<Float> { memory.floats() }

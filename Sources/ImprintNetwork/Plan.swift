@@ -177,6 +177,12 @@ public final class Plan {
         UnsafeMutableBufferPointer(start: gradients.floats(), count: parameters.layout.trainableCount)
     }
 
+    /// How often `forward` has run, which what is random in a pass follows from.
+    public var passCount: Int {
+        get { randomness.step }
+        set { randomness.step = newValue }
+    }
+
     /// Runs the network over the first `count` images of `input`.
     ///
     /// In training each call is a new step: dropout draws new masks.

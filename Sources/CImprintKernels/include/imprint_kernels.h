@@ -217,6 +217,8 @@ void imprint_sgd(float *parameters, const float *gradients, float *velocities, s
                  float momentum, float weight_decay, float gradient_scale, int nesterov);
 // The sum of the squares.
 double imprint_sum_of_squares(const float *x, size_t count);
+// value += rate * (target - value).
+void imprint_move_towards(float *values, const float *targets, size_t count, float rate);
 
 // Images -----------------------------------------------------------------------------------------------------------
 
