@@ -44,10 +44,13 @@ public final class ImageClassifier: Sendable {
     }
 
     /// Trains a classifier from a folder of images, one sub-folder per label; see `Trainer` for progress and more.
+    /// - Throws: What reading the folder and training throw, and `CancellationError` where the task is cancelled.
     public static func train(
         on folder: URL, configuration: TrainingConfiguration = TrainingConfiguration()
-    ) throws -> ImageClassifier {
-        try ImageClassifier(Trainer(folder: ImageFolder(at: folder), configuration: configuration).train())
+    ) async throws -> ImageClassifier {
+        let run = Trainer(folder: try ImageFolder(at: folder), configuration: configuration).start()
+        for try await case .finished(let result) in run { return try ImageClassifier(result.weights) }
+        throw CancellationError()
     }
 
     /// The labels, in the order of the network's outputs.

@@ -10,8 +10,14 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
     case noHead(network: String)
     /// What a model computes for an image are no numbers.
     case noConfidence(network: String)
-    /// Training was stopped before the first epoch was done.
-    case stoppedTooEarly
+    /// Training was stopped before the first epoch was done; the file holds what was done, where checkpoints are written.
+    case stoppedTooEarly(checkpoint: String?)
+    /// There is a checkpoint of a run that has not ended, which a new run would replace.
+    case unfinishedCheckpoint(file: String, epoch: Int, of: Int)
+    /// A checkpoint belongs to a run with other settings.
+    case checkpointMismatch(file: String, setting: String, found: String, expected: String)
+    /// A checkpoint cannot be read; the reason names the file.
+    case unusableCheckpoint(reason: String)
 
     /// A sentence that says what was found, what was expected and how to mend it.
     public var description: String {
@@ -29,8 +35,18 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
         case .noConfidence(let network):
             "the network \"\(network)\" of the model computes no numbers for an image: its parameters or its preprocessing are "
                 + "too large; train it again with a lower learning rate, or get the file again from where it came"
-        case .stoppedTooEarly:
-            "training was stopped before its first epoch was done; nothing was written"
+        case .stoppedTooEarly(nil):
+            "training was stopped before its first epoch was done, so there is no model"
+        case .stoppedTooEarly(let checkpoint?):
+            "training was stopped before its first epoch was done, so there is no model yet; resume from \(checkpoint)"
+        case .unfinishedCheckpoint(let file, let epoch, let epochs):
+            "\(file) is the checkpoint of a run in epoch \(epoch) of \(epochs), which a new run would replace; resume it, or choose "
+                + "another folder, or remove it"
+        case .checkpointMismatch(let file, let setting, let found, let expected):
+            "\(file) is the checkpoint of another run: \(setting) is \(found), expected \(expected); set it back to resume, or begin "
+                + "anew with another folder"
+        case .unusableCheckpoint(let reason):
+            "\(reason). This file is a checkpoint to resume from: remove it to begin anew"
         }
     }
 }

@@ -2,13 +2,13 @@ internal import ArgumentParser
 
 @main
 enum Main {
-    static func main() {
+    static func main() async {
         Terminal.prepare()
-        ImprintCommand.main()
+        await ImprintCommand.main()
     }
 }
 
-struct ImprintCommand: ParsableCommand {
+struct ImprintCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "imprint",
         abstract: "Train image classifiers on this machine, and run them. No photo leaves it.",

@@ -5,7 +5,7 @@ internal import ImprintImages
 
 /// Shows a training run: a progress bar where somebody watches, a line per epoch, or JSON.
 struct TrainingMonitor {
-    private let epochs: Int
+    private let configuration: TrainingConfiguration
     private let json: Bool
     private let clock = ContinuousClock()
     private let start: ContinuousClock.Instant
@@ -14,8 +14,8 @@ struct TrainingMonitor {
     private var started: TrainingStart?
     private var bar = ProgressBar()
 
-    init(epochs: Int, json: Bool) {
-        self.epochs = epochs
+    init(_ configuration: TrainingConfiguration, json: Bool) {
+        self.configuration = configuration
         self.json = json
         start = clock.now
     }
@@ -25,11 +25,14 @@ struct TrainingMonitor {
         case .comparing(let done, let total): bar.draw("comparing", done: done, of: total)
         case .reading(let done, let total): bar.draw("reading", done: done, of: total)
         case .started(let event): show(event)
-        case .step(let step): show(step)
+        case .searching(let done, let total): bar.draw("learning rate", done: done, of: total)
+        case .learningRate(let search): show(search)
+        case .batch(let batch): show(batch)
         case .lost(let image):
             bar.clear()
             Terminal.note("Can no longer be read: \(image.reason)")
         case .epoch(let metrics, let seconds): show(metrics, seconds)
+        case .checkpoint, .finished: break
         }
     }
 
@@ -56,8 +59,28 @@ struct TrainingMonitor {
         let parameters =
             event.trainedCount == event.parameterCount
             ? "\(event.parameterCount) parameters" : "\(event.trainedCount) of \(event.parameterCount) parameters"
-        Terminal.note("Training \(event.network), \(parameters), for \(epochs == 1 ? "1 epoch" : "\(epochs) epochs").")
+        Terminal.note("Training \(event.network), \(parameters), for \(count(epochs)).")
+        if let resumed = event.resumed { show(resumed) }
     }
+
+    private var epochs: Int { configuration.epochs }
+
+    private func show(_ resumed: TrainingStart.Resumption) {
+        let done = resumed.history.count
+        let seen = resumed.imagesSeen > 0 ? " and \(resumed.imagesSeen) images of the next" : ""
+        Terminal.note("Resumed after \(count(done))\(seen).")
+        if !resumed.hasSameImages {
+            Terminal.note("The photos are not those of before: the epoch begins anew, and the best is looked for anew.")
+        }
+        if done >= epochs { Terminal.note("All epochs are done; to go further, raise --epochs.") }
+    }
+
+    private mutating func show(_ search: LearningRateSearch) {
+        bar.clear()
+        if let rate = search.learningRate { Terminal.note("Found a learning rate of \(rate).") }
+    }
+
+    private func count(_ epochs: Int) -> String { epochs == 1 ? "1 epoch" : "\(epochs) epochs" }
 
     private func show(_ leakage: TrainingStart.Leakage) {
         switch leakage {
@@ -73,16 +96,22 @@ struct TrainingMonitor {
         }
     }
 
-    private mutating func show(_ step: TrainingStep) {
-        imagesPerEpoch = step.imagesPerEpoch
+    private mutating func show(_ batch: TrainingBatch) {
+        imagesPerEpoch = batch.imagesPerEpoch
         guard Terminal.isInteractive, let trainingStart else { return }
-        let seen = (step.epoch - 1) * step.imagesPerEpoch + step.imagesSeen
-        let rate = Double(seen) / max((clock.now - trainingStart).seconds, 1e-9)
-        let left = Double(epochs * step.imagesPerEpoch - seen) / rate
+        let seen = (batch.epoch - 1) * batch.imagesPerEpoch + batch.imagesSeen
+        let rate = Double(seen - seenBefore) / max((clock.now - trainingStart).seconds, 1e-9)
+        let left = Double(batch.epochs * batch.imagesPerEpoch - seen) / max(rate, 1e-9)
         bar.draw(
-            "epoch \(step.epoch)/\(epochs)", share: Double(step.imagesSeen) / Double(step.imagesPerEpoch),
-            "\(step.imagesSeen)/\(step.imagesPerEpoch)  \(Int(rate)) images/s  loss \(format(step.loss))  "
-                + "accuracy \(Terminal.percent(step.accuracy))  \(Terminal.duration(left)) left")
+            "epoch \(batch.epoch)/\(batch.epochs)", share: Double(batch.imagesSeen) / Double(batch.imagesPerEpoch),
+            "\(batch.imagesSeen)/\(batch.imagesPerEpoch)  \(Int(rate)) images/s  loss \(format(batch.loss))  "
+                + "accuracy \(Terminal.percent(batch.accuracy))  \(Terminal.duration(left)) left")
+    }
+
+    /// How many images earlier parts of the run have seen.
+    private var seenBefore: Int {
+        guard let started, let resumed = started.resumed else { return 0 }
+        return resumed.history.count * started.trainingImages + resumed.imagesSeen
     }
 
     private mutating func show(_ metrics: EpochMetrics, _ seconds: Double) {
@@ -101,23 +130,35 @@ struct TrainingMonitor {
         Terminal.note(line + String(format: "  %.1f s  %.0f images/s", seconds, rate))
     }
 
-    mutating func finish(_ weights: WeightsFile, output: String) throws {
-        guard let started, let record = weights.training else { return }
+    mutating func finish(_ result: TrainingResult, output: String) throws {
+        guard let started, let record = result.weights.training else { return }
         let line = FinishedLine(
             accuracy: record.accuracy ?? 0, epochs: record.history.count, seconds: (clock.now - start).seconds,
-            images: started.trainingImages + started.validationImages, output: output,
-            stopped: record.history.count < epochs, trainingImages: started.trainingImages,
-            validationImages: started.validationImages,
+            images: started.trainingImages + started.validationImages, output: output, ending: result.ending,
+            stopped: result.ending == .stopped, keptEpoch: record.kept?.epoch ?? 0,
+            trainingImages: started.trainingImages, validationImages: started.validationImages,
             leaked: started.leakage?.leaked, leaksAvoided: started.leakage?.avoided,
-            skipped: started.skipped.map(SkippedLine.init))
+            skipped: started.skipped.map(SkippedLine.init), lost: result.lost.map(SkippedLine.init))
         if json {
             try Terminal.emit(line)
         } else {
             let measured = started.validationImages > 0 ? "validation" : "training"
             Terminal.note(
                 "Wrote \(output): accuracy \(Terminal.percent(line.accuracy)) on the \(measured) images, "
-                    + "\(line.epochs == 1 ? "1 epoch" : "\(line.epochs) epochs") in \(Terminal.duration(line.seconds))."
+                    + "\(count(line.epochs)) in \(Terminal.duration(line.seconds))."
             )
+        }
+        show(result.ending, done: line.epochs, kept: line.keptEpoch, output)
+    }
+
+    private func show(_ ending: TrainingResult.Ending, done: Int, kept: Int, _ output: String) {
+        let best = kept < done ? "; \(output) is the model after epoch \(kept), the best" : ""
+        switch ending {
+        case .completed: if kept < done { Terminal.note("Epoch \(kept) had the least validation loss and is kept.") }
+        case .noImprovement:
+            Terminal.note("Ended after \(count(done)): no lesser validation loss for \(count(done - kept))\(best).")
+        case .timeLimit: Terminal.note("Ended after \(count(done)), as the time is up\(best).")
+        case .stopped: Terminal.note("Stopped early; \(output) is the model after epoch \(kept) of \(epochs).")
         }
     }
 
@@ -151,12 +192,15 @@ private struct FinishedLine: Encodable {
     let seconds: Double
     let images: Int
     let output: String
+    let ending: TrainingResult.Ending
     let stopped: Bool
+    let keptEpoch: Int
     let trainingImages: Int
     let validationImages: Int
     let leaked: Int?
     let leaksAvoided: Int?
     let skipped: [SkippedLine]
+    let lost: [SkippedLine]
 }
 
 extension TrainingStart.Leakage {

@@ -4,16 +4,18 @@ import TestSupport
 import Testing
 
 /// The example of the README, as it stands there.
-private func example(photos: URL, model: URL, photo: URL) throws {
+private func example(photos: URL, model: URL, photo: URL) async throws {
     // README example begins
     var configuration = TrainingConfiguration()
     configuration.epochs = 10
     configuration.augmentation = Augmentation([.flip, .rotate, .blur])
-    let trainer = Trainer(folder: try ImageFolder(at: photos), configuration: configuration)
-    let weights = try trainer.train { event in
-        if case .epoch(let metrics, _) = event { print(metrics.epoch, metrics.loss) }
+    for try await event in Trainer(folder: try ImageFolder(at: photos), configuration: configuration).start() {
+        switch event {
+        case .epoch(let metrics, _): print(metrics.epoch, metrics.loss)
+        case .finished(let result): try result.weights.write(to: model)
+        default: break
+        }
     }
-    try weights.write(to: model)
 
     let classifier = try ImageClassifier(contentsOf: model)
     for observation in try classifier.classify(photo) {
@@ -35,8 +37,8 @@ private func example(photos: URL, model: URL, photo: URL) throws {
     }
 
     @Test("The README's example runs")
-    func exampleRuns() throws {
-        try withTemporaryFolder { folder in
+    func exampleRuns() async throws {
+        try await withTemporaryFolder { folder in
             for (label, value) in [("light", UInt8(200)), ("dark", 40)] {
                 let photos = folder.appending(path: "photos/\(label)")
                 try FileManager.default.createDirectory(at: photos, withIntermediateDirectories: true)
@@ -46,7 +48,7 @@ private func example(photos: URL, model: URL, photo: URL) throws {
                 }
             }
             let model = folder.appending(path: "logo.imprint")
-            try example(
+            try await example(
                 photos: folder.appending(path: "photos"), model: model,
                 photo: folder.appending(path: "photos/dark/0.png"))
             #expect(FileManager.default.fileExists(atPath: model.path))

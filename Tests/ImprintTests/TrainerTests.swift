@@ -59,7 +59,7 @@ import Testing
             }
             #expect((start.trainingImages, start.validationImages, start.network) == (16, 4, "logonet"))
             #expect(start.labels == weights.labels)
-            let steps = events.compactMap { if case .step(let step) = $0 { step } else { nil } }
+            let steps = events.compactMap { if case .batch(let step) = $0 { step } else { nil } }
             #expect(steps.map(\.epoch) == [1, 1, 2, 2])
             #expect(steps.map(\.imagesSeen) == [8, 16, 8, 16])
             let epochs = events.compactMap { if case .epoch(let metrics, _) = $0 { metrics } else { nil } }
@@ -188,7 +188,7 @@ import Testing
             var steps = 0
             let weights = try train(
                 folder, quickTraining(epochs: 50), shouldStop: { steps >= 5 },
-                onEvent: { if case .step = $0 { steps += 1 } })
+                onEvent: { if case .batch = $0 { steps += 1 } })
             #expect(steps == 5)
             let record = try #require(weights.training)
             #expect(record.history.map(\.epoch) == [1, 2])
@@ -197,7 +197,7 @@ import Testing
             steps = 0
             let whole = try train(
                 folder, quickTraining(epochs: 50), shouldStop: { steps == 4 },
-                onEvent: { if case .step = $0 { steps += 1 } })
+                onEvent: { if case .batch = $0 { steps += 1 } })
             #expect(try bytes(of: weights) == bytes(of: whole))
         }
     }
@@ -207,14 +207,14 @@ import Testing
             var steps = 0
             let weights = try train(
                 folder, quickTraining(epochs: 50), shouldStop: { steps == 2 },
-                onEvent: { if case .step = $0 { steps += 1 } })
+                onEvent: { if case .batch = $0 { steps += 1 } })
             #expect(weights.training?.history.map(\.epoch) == [1])
         }
     }
 
     @Test("Stopping before the first epoch is done is an error") func stopsTooEarly() throws {
         try withPictures(perLabel: 8) { folder in
-            #expect(throws: ImprintError.stoppedTooEarly) {
+            #expect(throws: ImprintError.stoppedTooEarly(checkpoint: nil)) {
                 try train(folder, quickTraining(), shouldStop: { true })
             }
         }

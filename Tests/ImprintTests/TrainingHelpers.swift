@@ -21,11 +21,11 @@ func quickTraining(
 }
 
 func train(
-    _ folder: URL, _ configuration: TrainingConfiguration, shouldStop: () -> Bool = { false },
-    onEvent: (TrainingEvent) -> Void = { _ in }
+    _ folder: URL, _ configuration: TrainingConfiguration, checkpoints: CheckpointOptions? = nil,
+    shouldStop: @escaping () -> Bool = { false }, onEvent: @escaping (TrainingEvent) -> Void = { _ in }
 ) throws -> WeightsFile {
-    try Trainer(folder: ImageFolder(at: folder), configuration: configuration)
-        .train(onEvent: onEvent, shouldStop: shouldStop)
+    try Trainer(folder: ImageFolder(at: folder), configuration: configuration, checkpoints: checkpoints)
+        .train(onEvent: onEvent, shouldStop: shouldStop).weights
 }
 
 func bytes(of weights: WeightsFile) throws -> Data {

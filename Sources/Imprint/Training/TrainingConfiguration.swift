@@ -30,6 +30,14 @@ public struct TrainingConfiguration: Sendable {
         case folder(URL)
     }
 
+    /// How much each label counts in the loss.
+    public enum LabelWeights: String, Sendable, CaseIterable {
+        /// All the same.
+        case none
+        /// In inverse proportion to its number of training images: images / (labels · images of the label).
+        case automatic = "auto"
+    }
+
     /// The network that training starts from.
     public var start: Start
     /// Where the images to measure progress on come from.
@@ -37,12 +45,20 @@ public struct TrainingConfiguration: Sendable {
     /// Whether images are compared first, so that those which show the same (`ImageGroups`) stay on one side of a split, or are
     /// told where the images to measure progress on have a folder of their own.
     public var keepsGroupsTogether: Bool
-    /// How often training goes through all images.
+    /// How often training goes through all images, at most.
     public var epochs: Int
+    /// After how many epochs without a lesser validation loss training ends; never before the last where `nil`.
+    public var patience: Int?
+    /// After how much time training ends, counted from its start, over all parts of a run.
+    ///
+    /// The schedule is shortened to as many epochs as fit, measured after each, so such a run depends on the speed of the machine.
+    public var timeLimit: Duration?
     /// How many images make one step.
     public var batchSize: Int
-    /// The highest learning rate; it rises during the first of several epochs, then follows `schedule`.
-    public var learningRate: Float
+    /// The highest learning rate, searched for where `nil` (see `LearningRateSearch`).
+    ///
+    /// The rate rises during the first of several epochs, then follows `schedule`.
+    public var learningRate: Float?
     /// The course of the learning rate after the first epoch.
     public var schedule: Schedule.Course
     /// The momentum of SGD (Nesterov's).
@@ -53,6 +69,16 @@ public struct TrainingConfiguration: Sendable {
     public var gradientClipping: Float?
     /// How much of each target is spread over all labels, 0 ≤ x < 1.
     public var labelSmoothing: Float
+    /// How much each label counts in the loss.
+    public var labelWeights: LabelWeights
+    /// The decay of a moving average of the parameters that is measured and kept in their place, 0 < x < 1, such as 0.99; the
+    /// parameters themselves where `nil`.
+    ///
+    /// After step t the average moves by 1 − min(decay, (1 + t) / (10 + t)) towards the parameters, so that the first steps do not
+    /// weigh on it for long.
+    public var averageDecay: Float?
+    /// Whether confidences are calibrated on the validation images after training; see `Calibration`.
+    public var calibrates: Bool
     /// The height and width of the network's input; the usual size where `nil`, and a base brings its own.
     public var inputSize: Int?
     /// How a photo is fitted into the network's input.
@@ -76,6 +102,8 @@ public struct TrainingConfiguration: Sendable {
         validation = .split(.automatic)
         keepsGroupsTogether = true
         epochs = 20
+        patience = nil
+        timeLimit = nil
         batchSize = 32
         learningRate = 0.02
         schedule = .cosine(final: 0.01)
@@ -83,6 +111,9 @@ public struct TrainingConfiguration: Sendable {
         weightDecay = 1e-4
         gradientClipping = nil
         labelSmoothing = 0
+        labelWeights = .none
+        averageDecay = nil
+        calibrates = true
         inputSize = nil
         cropAndScale = .centerCrop
         augmentation = .none
@@ -101,11 +132,16 @@ extension TrainingConfiguration {
         }
         try require("epochs", epochs, epochs >= 1, "at least 1")
         try require("batchSize", batchSize, batchSize >= 1, "at least 1")
-        try require("learningRate", learningRate, learningRate >= 0 && learningRate.isFinite, "at least 0")
+        let rate = learningRate ?? 0
+        try require("learningRate", rate, rate >= 0 && rate.isFinite, "at least 0")
+        try require("patience", patience ?? 1, patience ?? 1 >= 1, "at least 1")
+        try require("timeLimit", timeLimit ?? .seconds(1), timeLimit ?? .seconds(1) > .zero, "more than 0")
         try require("momentum", momentum, (0..<1).contains(momentum), "at least 0 and less than 1")
         try require("weightDecay", weightDecay, weightDecay >= 0 && weightDecay.isFinite, "at least 0")
         try require("gradientClipping", gradientClipping ?? 1, gradientClipping ?? 1 > 0, "more than 0")
         try require("labelSmoothing", labelSmoothing, (0..<1).contains(labelSmoothing), "at least 0 and less than 1")
+        let decay = averageDecay ?? 0.5
+        try require("averageDecay", decay, decay > 0 && decay < 1, "more than 0 and less than 1")
         try require("threads", threads, threads >= 1, "at least 1")
         try require("memoryLimit", memoryLimit ?? 0, memoryLimit ?? 0 >= 0, "at least 0")
         try require("inputSize", inputSize ?? 1, (1...8192).contains(inputSize ?? 1), "1 to 8192")

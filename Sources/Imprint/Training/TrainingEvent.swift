@@ -1,3 +1,4 @@
+public import Foundation
 public import ImprintFormats
 public import ImprintImages
 
@@ -9,12 +10,20 @@ public enum TrainingEvent: Sendable {
     case reading(done: Int, of: Int)
     /// The images are read and the plan is compiled.
     case started(TrainingStart)
-    /// A step is done.
-    case step(TrainingStep)
-    /// An image could be read at the start and no longer can; training goes on without it.
+    /// So many steps of the search for a learning rate are done.
+    case searching(done: Int, of: Int)
+    /// A learning rate was found.
+    case learningRate(LearningRateSearch)
+    /// A batch is done: one step.
+    case batch(TrainingBatch)
+    /// An image could be read at the start and no longer can; training goes on without it. Told once for each image.
     case lost(SkippedImage)
     /// An epoch is done and has been measured; it took so many seconds.
     case epoch(EpochMetrics, seconds: Double)
+    /// The run has been saved, after so many whole epochs, and can go on from there.
+    case checkpoint(URL, epochs: Int)
+    /// The run has come to its end; nothing follows.
+    case finished(TrainingResult)
 }
 
 /// What training begins with.
@@ -35,9 +44,23 @@ public struct TrainingStart: Sendable {
     public let parameterCount: Int
     /// How many of them are trained; the others belong to a base and stay.
     public let trainedCount: Int
+    /// How many epochs there are to be, at most.
+    public let epochs: Int
+    /// Where the run goes on from; `nil` where it begins.
+    public let resumed: Resumption?
     /// What copies, near-duplicates and bursts have to do with validation; `nil` where nothing is validated on, or was not
     /// compared.
     public let leakage: Leakage?
+
+    /// Where a run goes on from.
+    public struct Resumption: Sendable, Hashable {
+        /// What was measured after each epoch that is done.
+        public let history: [EpochMetrics]
+        /// How many images of the next epoch have been seen.
+        public let imagesSeen: Int
+        /// Whether the images are those of before; with others, the epoch begins anew.
+        public let hasSameImages: Bool
+    }
 
     /// Images to measure on that show what images to train on show.
     public enum Leakage: Sendable, Hashable {
@@ -49,9 +72,11 @@ public struct TrainingStart: Sendable {
 }
 
 /// One step of training.
-public struct TrainingStep: Sendable {
+public struct TrainingBatch: Sendable {
     /// The epoch, from 1.
     public let epoch: Int
+    /// How many epochs there are to be; less than in the settings where the time does not suffice.
+    public let epochs: Int
     /// How many images of this epoch have been seen.
     public let imagesSeen: Int
     /// How many images an epoch has.
@@ -60,4 +85,28 @@ public struct TrainingStep: Sendable {
     public let loss: Float
     /// The share of this epoch's images so far that were classified rightly, as they were seen.
     public let accuracy: Float
+}
+
+/// What a run came to.
+public struct TrainingResult: Sendable {
+    /// Why a run ended.
+    public enum Ending: String, Sendable, Codable {
+        /// All epochs are done.
+        case completed
+        /// The validation loss has not become less for as many epochs as the settings allow.
+        case noImprovement
+        /// The time is used up.
+        case timeLimit
+        /// Somebody asked for it.
+        case stopped
+    }
+
+    /// The model: that of the epoch with the least validation loss, or of the last one where nothing is validated on.
+    public let weights: WeightsFile
+    /// How the model does on the images to measure on; `nil` where there are none.
+    public let evaluation: Evaluation?
+    /// Why the run ended.
+    public let ending: Ending
+    /// The images that could be read at the start and later could not.
+    public let lost: [SkippedImage]
 }

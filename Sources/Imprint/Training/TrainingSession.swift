@@ -1,147 +1,267 @@
+internal import Foundation
 internal import ImprintCore
+internal import ImprintFormats
 internal import ImprintImages
 internal import ImprintNetwork
 
-/// The state that goes from epoch to epoch: plans, optimiser and the place in the schedule.
+/// The state that goes from step to step: plans, optimiser, parameters and progress.
 final class TrainingSession {
-    /// What an epoch of training came to.
-    struct Trained {
-        let loss: Float
-        let accuracy: Float
-        let learningRate: Float
-        /// Whether training is to end here, and whether every image of the epoch has been seen.
-        let stopped: Bool
-        let isComplete: Bool
-    }
-
     /// What measuring came to.
     struct Measured {
         let loss: Float
-        let evaluation: Evaluation
-        var accuracy: Float { Float(evaluation.accuracy) }
+        /// The logits of every image that could be read, and which of the loader's items it is.
+        let logits: [[Float]]
+        let places: [Int]
+        let accuracy: Float
     }
 
+    let start: TrainingConfiguration.StartingPoint
+    private(set) var progress: TrainingProgress
+    /// The weight of each label in the loss; `nil` where all are the same.
+    let labelWeights: [Float]?
+    /// The parameters of the best whole epoch.
+    let best: Parameters
     private let configuration: TrainingConfiguration
     private let plan: Plan
     /// For the images to measure on; `nil` where there are none.
     private let predictionPlan: Plan?
     private let loss: SoftmaxCrossEntropy
-    let optimizer: SGD
-    let schedule: Schedule
+    private(set) var optimizer: SGD
+    private let average: Parameters?
     private let stepsPerEpoch: Int
 
     init(
-        _ start: TrainingConfiguration.StartingPoint, configuration: TrainingConfiguration, imagesPerEpoch: Int,
-        validationImages: Int
+        _ start: TrainingConfiguration.StartingPoint, configuration: TrainingConfiguration, images: TrainingImages
     ) throws {
+        self.start = start
         self.configuration = configuration
+        let count = images.training.count
         let logits = try start.network.logits()
-        let parameters = start.parameters
         let workers = Workers(configuration.threads)
-        let batchSize = min(configuration.batchSize, imagesPerEpoch)
         plan = try Plan(
-            logits, parameters: parameters,
+            logits, parameters: start.parameters,
             options: Plan.Options(
-                batchSize: batchSize, mode: .training, workers: workers, frozen: start.frozen, seed: configuration.seed)
-        )
+                batchSize: min(configuration.batchSize, count), mode: .training, workers: workers,
+                frozen: start.frozen, seed: configuration.seed))
+        average = try configuration.averageDecay.map { _ in try start.parameters.copy() }
         predictionPlan =
-            validationImages == 0
+            images.validationCount == 0
             ? nil
             : try Plan(
-                logits, parameters: parameters,
-                options: Plan.Options(batchSize: min(configuration.batchSize, validationImages), workers: workers))
-        optimizer = try SGD(
+                logits, parameters: average ?? start.parameters,
+                options: Plan.Options(
+                    batchSize: min(configuration.batchSize, images.validationCount), workers: workers))
+        best = try start.parameters.copy()
+        let learningRate = configuration.learningRate ?? 0
+        optimizer = try Self.optimizer(configuration, learningRate, start.parameters.layout)
+        labelWeights =
+            configuration.labelWeights == .none
+            ? nil
+            : images.counts(images.training).map { own in
+                Float(count) / Float(start.network.output.channels * max(own, 1))
+            }
+        loss = SoftmaxCrossEntropy(labelSmoothing: configuration.labelSmoothing, classWeights: labelWeights)
+        stepsPerEpoch = (count + configuration.batchSize - 1) / configuration.batchSize
+        progress = TrainingProgress(learningRate: learningRate, plannedEpochs: configuration.epochs)
+    }
+
+    private static func optimizer(
+        _ configuration: TrainingConfiguration, _ learningRate: Float, _ layout: ParameterLayout
+    ) throws -> SGD {
+        try SGD(
             SGD.Options(
-                learningRate: configuration.learningRate, momentum: configuration.momentum, nesterov: true,
+                learningRate: learningRate, momentum: configuration.momentum, nesterov: true,
                 weightDecay: configuration.weightDecay, gradientClipping: configuration.gradientClipping),
-            for: parameters.layout)
-        loss = SoftmaxCrossEntropy(labelSmoothing: configuration.labelSmoothing)
-        stepsPerEpoch = (imagesPerEpoch + configuration.batchSize - 1) / configuration.batchSize
-        schedule = Schedule(configuration.schedule, warmUpSteps: configuration.epochs > 1 ? stepsPerEpoch : 0)
+            for: layout)
     }
 
-    /// Trains on every image once.
-    func trainEpoch(
-        _ epoch: Int, over loader: BatchLoader, shouldStop: () -> Bool, onEvent: (TrainingEvent) -> Void
-    ) throws -> Trained {
-        var sum = Sum()
-        var factor: Float = 0
-        var stopped = false
-        var step = epoch * stepsPerEpoch
-        let isComplete = try loader.forEachBatch(epoch: epoch, onLost: { onEvent(.lost($0)) }) { batch in
-            factor = schedule.factor(at: step, of: configuration.epochs * stepsPerEpoch)
-            batch.write(to: plan.input)
-            plan.forward(count: batch.count)
-            let result = loss(
-                logits: plan.output.first(batch.count * plan.network.output.channels), labels: batch.labels,
-                gradient: plan.outputGradient.first(batch.count * plan.network.output.channels))
-            guard result.loss.isFinite else {
-                throw ImprintError.diverged(epoch: epoch + 1, learningRate: configuration.learningRate)
-            }
-            plan.backward(count: batch.count)
-            optimizer.step(plan, factor: factor)
-            sum.add(result, count: batch.count)
-            step += 1
-            onEvent(
-                .step(
-                    TrainingStep(
-                        epoch: epoch + 1, imagesSeen: sum.count, imagesPerEpoch: loader.count, loss: sum.meanLoss,
-                        accuracy: sum.accuracy)))
-            stopped = shouldStop()
-            return !stopped
-        }
-        return Trained(
-            loss: sum.meanLoss, accuracy: sum.accuracy, learningRate: configuration.learningRate * factor,
-            stopped: stopped, isComplete: isComplete)
+    /// The course of the learning rate.
+    var schedule: Schedule {
+        Schedule(configuration.schedule, warmUpSteps: progress.plannedEpochs > 1 ? stepsPerEpoch : 0)
     }
 
-    /// Measures the network as it is on images with the given labels, as the finished classifier would do.
-    func measure(
-        over loader: BatchLoader, labels: [String], onEvent: (TrainingEvent) -> Void
-    ) throws -> Measured {
-        guard let plan = predictionPlan else {
-            preconditionFailure("the session was made without images to measure on")
-        }
-        var sum = Sum()
-        var results: [Evaluation.Result] = []
-        var lost: [SkippedImage] = []
-        try loader.forEachBatch(
-            epoch: 0,
-            onLost: {
-                lost.append($0)
-                onEvent(.lost($0))
-            }
-        ) { batch in
-            batch.write(to: plan.input)
-            plan.forward(count: batch.count)
-            let logits = plan.output.first(batch.count * plan.network.output.channels)
-            sum.add(loss(logits: logits, labels: batch.labels), count: batch.count)
-            let confidences = SoftmaxCrossEntropy.confidences(logits, batch: batch.count)
-            for (place, confidences) in zip(batch.places, confidences) {
-                let item = loader.items[place]
-                results.append(Evaluation.Result(url: item.url, label: item.label, confidences: confidences))
-            }
-            return true
-        }
-        let evaluation = Evaluation(labels: labels, results: results, skipped: loader.skipped + lost)
-        return Measured(loss: sum.meanLoss, evaluation: evaluation)
+    /// The schedule's factor at a batch of the epoch that is being trained.
+    private func factor(at batch: Int) -> Float {
+        schedule.factor(
+            at: progress.history.count * stepsPerEpoch + batch, of: progress.plannedEpochs * stepsPerEpoch)
     }
 }
 
-/// Losses and right answers, added up over batches of different sizes.
-private struct Sum {
-    var loss: Double = 0
-    var correct = 0
-    var count = 0
+// MARK: Training
 
-    mutating func add(_ result: SoftmaxCrossEntropy.Result, count: Int) {
-        loss += Double(result.loss) * Double(count)
-        correct += result.correct
-        self.count += count
+extension TrainingSession {
+    /// Trains on the images of an epoch that are left, until `afterBatch` returns `false`.
+    /// - Returns: Whether the epoch came to its end.
+    func trainEpoch(
+        over loader: BatchLoader, onLost: (SkippedImage) -> Void, afterBatch: () throws -> Bool
+    ) throws -> Bool {
+        try loader.forEachBatch(epoch: progress.history.count, from: progress.batch, onLost: onLost) { batch in
+            let result = passes(batch)
+            guard result.loss.isFinite else { throw diverged }
+            optimizer.step(plan, factor: factor(at: batch.index))
+            if let average, let decay = configuration.averageDecay {
+                let steps = Float(progress.averagedSteps)
+                average.move(towards: start.parameters, by: 1 - min(decay, (1 + steps) / (10 + steps)))
+                progress.averagedSteps += 1
+            }
+            progress.sum.add(loss: result.loss, correct: result.correct, count: batch.count)
+            progress.batch = batch.index + 1
+            progress.passes = plan.passCount
+            return try afterBatch()
+        }
     }
 
-    var meanLoss: Float { count > 0 ? Float(loss / Double(count)) : 0 }
-    var accuracy: Float { count > 0 ? Float(correct) / Float(count) : 0 }
+    /// Forward, loss and backward.
+    private func passes(_ batch: Batch) -> SoftmaxCrossEntropy.Result {
+        let values = batch.count * plan.network.output.channels
+        batch.write(to: plan.input)
+        plan.forward(count: batch.count)
+        let result = loss(
+            logits: plan.output.first(values), labels: batch.labels, gradient: plan.outputGradient.first(values))
+        if result.loss.isFinite { plan.backward(count: batch.count) }
+        return result
+    }
+
+    private var diverged: ImprintError {
+        .diverged(epoch: progress.history.count + 1, learningRate: progress.learningRate)
+    }
+
+    /// Takes the epoch down, and keeps its parameters where none were better.
+    func finishEpoch(_ measured: Measured?, seconds: Double) throws -> EpochMetrics {
+        // The loss of a step is that before it: what the last one did shows only here.
+        guard measured?.loss.isFinite ?? true, start.parameters.areFinite else { throw diverged }
+        let metrics = EpochMetrics(
+            epoch: progress.history.count + 1, loss: progress.sum.meanLoss, accuracy: progress.sum.accuracy,
+            validationLoss: measured?.loss, validationAccuracy: measured?.accuracy,
+            learningRate: progress.learningRate * factor(at: max(progress.batch - 1, 0)))
+        progress.history.append(metrics)
+        progress.batch = 0
+        progress.sum = TrainingProgress.Sum()
+        progress.secondsInEpochs += seconds
+        if progress.epochsSinceBest == 0 { best.load(from: average ?? start.parameters) }
+        return metrics
+    }
+
+    /// Plans as many epochs as fit into what is left of the time, and at least those that are done.
+    func planEpochs(secondsLeft: Double?) {
+        progress.plannedEpochs = configuration.epochs
+        let done = progress.history.count
+        guard let secondsLeft, done > 0, progress.secondsInEpochs > 0 else { return }
+        let fitting = max(secondsLeft, 0) / (progress.secondsInEpochs / Double(done))
+        progress.plannedEpochs = min(configuration.epochs, done + Int(min(fitting, 1e9)))
+    }
+
+    /// Looks for a learning rate, and begins with it.
+    func searchLearningRate(
+        over loader: BatchLoader, onLost: (SkippedImage) -> Void, afterStep: (Int) -> Bool
+    ) throws -> LearningRateSearch? {
+        let before = try start.parameters.copy()
+        let trial = try Self.optimizer(configuration, 1, before.layout)
+        var search = LearningRateSearch()
+        var goesOn = true
+        var isStopped = false
+        var epoch = 0
+        while goesOn && !isStopped {
+            try loader.forEachBatch(epoch: epoch, onLost: onLost) { batch in
+                let result = passes(batch)
+                let rate = LearningRateSearch.learningRate(at: search.points.count)
+                goesOn = search.add(loss: result.loss)
+                if goesOn { trial.step(plan, factor: rate) }
+                isStopped = !afterStep(search.points.count)
+                return goesOn && !isStopped
+            }
+            epoch += 1
+        }
+        start.parameters.load(from: before)
+        plan.passCount = 0
+        if isStopped { return nil }
+        guard let found = search.learningRate else { throw diverged }
+        progress.learningRate = found
+        optimizer = try Self.optimizer(configuration, found, before.layout)
+        return search
+    }
+}
+
+// MARK: Measuring
+
+extension TrainingSession {
+    /// Measures the network as it is, as the finished classifier would do.
+    func measure(over loader: BatchLoader, onLost: (SkippedImage) -> Void) throws -> Measured {
+        guard let plan = predictionPlan else {
+            preconditionFailure("the session was made without images to measure on")
+        }
+        var sum = TrainingProgress.Sum()
+        var logits: [[Float]] = []
+        var places: [Int] = []
+        let labels = plan.network.output.channels
+        try loader.forEachBatch(epoch: 0, onLost: onLost) { batch in
+            batch.write(to: plan.input)
+            plan.forward(count: batch.count)
+            let values = plan.output.first(batch.count * labels)
+            let result = loss(logits: values, labels: batch.labels)
+            sum.add(loss: result.loss, correct: result.correct, count: batch.count)
+            logits += (0..<batch.count).map { Array(values[($0 * labels)..<(($0 + 1) * labels)]) }
+            places += batch.places
+            return true
+        }
+        return Measured(loss: sum.meanLoss, logits: logits, places: places, accuracy: sum.accuracy)
+    }
+
+    /// Measures the best epoch once more; training cannot go on after it.
+    func measureBest(over loader: BatchLoader, onLost: (SkippedImage) -> Void) throws -> Measured {
+        (average ?? start.parameters).load(from: best)
+        return try measure(over: loader, onLost: onLost)
+    }
+}
+
+// MARK: Going on
+
+extension TrainingSession {
+    /// All that the run needs to go on from here.
+    func checkpoint(
+        labels: [String], settings: [String: String], images: Checkpoint.Images, seconds: Double, isFinished: Bool
+    ) -> Checkpoint {
+        var numbers: [Checkpoint.Numbers: [Float]] = [
+            .parameters: start.parameters.withValues { Array($0) }, .velocities: Array(optimizer.state),
+        ]
+        numbers[.average] = average?.withValues { Array($0) }
+        if !progress.history.isEmpty { numbers[.best] = best.withValues { Array($0) } }
+        var progress = progress
+        progress.seconds = seconds
+        progress.isFinished = isFinished
+        return Checkpoint(
+            network: start.network, labels: labels, settings: settings, images: images, progress: progress,
+            numbers: numbers)
+    }
+
+    /// Goes on from a checkpoint.
+    /// - Parameter sameImages: Whether its images are those of this session. With others, the epoch begins anew, and what was
+    ///   measured before does not compare.
+    func restore(_ checkpoint: Checkpoint, sameImages: Bool) throws {
+        func load(_ kind: Checkpoint.Numbers, into parameters: Parameters?) {
+            guard let parameters, let numbers = checkpoint.numbers[kind] else { return }
+            parameters.withValues { _ = $0.update(from: numbers) }
+        }
+        progress = checkpoint.progress
+        load(.parameters, into: start.parameters)
+        load(.average, into: average)
+        load(.best, into: best)
+        optimizer = try Self.optimizer(configuration, progress.learningRate, start.parameters.layout)
+        _ = optimizer.state.update(from: checkpoint.numbers[.velocities] ?? [])
+        plan.passCount = progress.passes
+        progress.isFinished = false
+        if !sameImages {
+            progress.batch = 0
+            progress.sum = TrainingProgress.Sum()
+            progress.firstComparable = progress.history.count
+        }
+    }
+}
+
+extension Parameters {
+    fileprivate var areFinite: Bool {
+        layout.entries.allSatisfy { entry in withValues(of: entry) { $0.allSatisfy(\.isFinite) } }
+    }
 }
 
 extension UnsafeMutableBufferPointer {

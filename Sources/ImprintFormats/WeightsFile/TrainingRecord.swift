@@ -41,8 +41,14 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
     public var trainingImages: [String: Int]
     /// The number of validation images of each label.
     public var validationImages: [String: Int]
+    /// The weight of each label in the loss, where they differ.
+    public var labelWeights: [String: Float]?
+    /// The decay of the moving average that the parameters are; `nil` where they are those of the last step.
+    public var averageDecay: Float?
     /// What was measured after each epoch.
     public var history: [EpochMetrics]
+    /// The epoch (from 1) that the parameters are of; `nil` in older files, where it is the last one.
+    public var keptEpoch: Int?
     /// The precision–recall curve of each label, on the validation images after the last epoch.
     public var precisionRecall: [String: [PrecisionRecallPoint]]
 
@@ -51,7 +57,8 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
         seed: UInt64, epochs: Int, batchSize: Int, optimizer: SGD.Options, schedule: Schedule = Schedule(),
         labelSmoothing: Float = 0,
         augmentations: [String] = [], dataDigest: String? = nil, trainingImages: [String: Int] = [:],
-        validationImages: [String: Int] = [:], history: [EpochMetrics] = [],
+        validationImages: [String: Int] = [:], labelWeights: [String: Float]? = nil, averageDecay: Float? = nil,
+        history: [EpochMetrics] = [], keptEpoch: Int? = nil,
         precisionRecall: [String: [PrecisionRecallPoint]] = [:]
     ) {
         self.seed = seed
@@ -64,7 +71,10 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
         self.dataDigest = dataDigest
         self.trainingImages = trainingImages
         self.validationImages = validationImages
+        self.labelWeights = labelWeights
+        self.averageDecay = averageDecay
         self.history = history
+        self.keptEpoch = keptEpoch
         self.precisionRecall = precisionRecall
     }
 }
@@ -99,6 +109,11 @@ public struct EpochMetrics: Codable, Hashable, Sendable {
 }
 
 extension TrainingRecord {
-    /// The accuracy after the last epoch, on the validation images or, where there are none, on the training images.
-    public var accuracy: Float? { history.last.map { $0.validationAccuracy ?? $0.accuracy } }
+    /// What was measured after the epoch that the parameters are of.
+    public var kept: EpochMetrics? {
+        keptEpoch.flatMap { epoch in history.first { $0.epoch == epoch } } ?? history.last
+    }
+
+    /// The accuracy after that epoch, on the validation images or, where there are none, on the training images.
+    public var accuracy: Float? { kept.map { $0.validationAccuracy ?? $0.accuracy } }
 }

@@ -1,0 +1,205 @@
+internal import Foundation
+internal import ImprintFormats
+internal import ImprintImages
+internal import ImprintNetwork
+
+/// One run of training, from settings and images to the model, on the thread that calls it.
+final class TrainingJob {
+    private let folder: ImageFolder
+    private let configuration: TrainingConfiguration
+    private let checkpoints: CheckpointOptions?
+    private let onEvent: (TrainingEvent) -> Void
+    private let shouldStop: () -> Bool
+    private let clock = ContinuousClock()
+    private let began: ContinuousClock.Instant
+    /// How long earlier parts of the run took.
+    private var secondsBefore = 0.0
+    private var isStopped = false
+    private var lost: [SkippedImage] = []
+
+    init(
+        folder: ImageFolder, configuration: TrainingConfiguration, checkpoints: CheckpointOptions?,
+        onEvent: @escaping (TrainingEvent) -> Void, shouldStop: @escaping () -> Bool
+    ) {
+        self.folder = folder
+        self.configuration = configuration
+        self.checkpoints = checkpoints
+        self.onEvent = onEvent
+        self.shouldStop = shouldStop
+        began = clock.now
+    }
+
+    func run() throws -> TrainingResult {
+        try configuration.check()
+        let start = try configuration.startingPoint(labels: folder.labels)
+        let settings = configuration.settings(base: start.base)
+        let store = try checkpoints.map(CheckpointStore.init)
+        if let store, let checkpoint = store.resumed {
+            try checkpoint.checkFits(start, labels: folder.labels, settings: settings, file: store.file)
+        }
+        let images = try TrainingImages(
+            folder, configuration, preprocessing: start.preprocessing, earlier: store?.resumed?.images,
+            onEvent: onEvent)
+        let session = try TrainingSession(start, configuration: configuration, images: images)
+        let run = Run(session: session, images: images, store: store, settings: settings)
+        try begin(run)
+        let ending: TrainingResult.Ending
+        do {
+            ending = try train(run)
+        } catch let error as ImageError {
+            // The images are at fault, not the numbers: once they are back, the run can go on.
+            try save(run, isFinished: false)
+            throw error
+        }
+        try save(run, isFinished: ending != .stopped)
+        let result = try result(run, ending)
+        onEvent(.finished(result))
+        return result
+    }
+
+    /// What belongs to the run once its images are read.
+    private struct Run {
+        let session: TrainingSession
+        let images: TrainingImages
+        let store: CheckpointStore?
+        let settings: [String: String]
+    }
+
+    /// Goes on from a checkpoint, or begins.
+    private func begin(_ run: Run) throws {
+        let (session, images) = (run.session, run.images)
+        var resumed: TrainingStart.Resumption?
+        if let checkpoint = run.store?.resumed {
+            try session.restore(checkpoint, sameImages: checkpoint.images == images.record)
+            secondsBefore = session.progress.seconds
+            resumed = TrainingStart.Resumption(
+                history: session.progress.history, imagesSeen: session.progress.sum.count,
+                hasSameImages: checkpoint.images == images.record)
+        }
+        session.planEpochs(secondsLeft: secondsLeft)
+        let start = session.start
+        onEvent(
+            .started(
+                TrainingStart(
+                    labels: folder.labels, trainingImages: images.training.count,
+                    validationImages: images.validationCount, labelsWithoutValidation: images.labelsWithoutValidation,
+                    skipped: images.skipped, network: start.network.name,
+                    parameterCount: start.parameters.layout.trainableParameterCount, trainedCount: start.trainedCount,
+                    epochs: configuration.epochs, resumed: resumed, leakage: images.leakage)))
+        guard configuration.learningRate == nil, session.progress.learningRate == 0 else { return }
+        let search = try session.searchLearningRate(over: images.training, onLost: noteLost) { step in
+            onEvent(.searching(done: step, of: LearningRateSearch.stepCount))
+            isStopped = shouldStop()
+            return !isStopped
+        }
+        if let search { onEvent(.learningRate(search)) }
+    }
+
+    /// Trains epoch after epoch.
+    private func train(_ run: Run) throws -> TrainingResult.Ending {
+        let session = run.session
+        while true {
+            if let ending = ending(session.progress) { return ending }
+            let start = clock.now
+            let isComplete = try session.trainEpoch(over: run.images.training, onLost: noteLost) {
+                try afterBatch(run)
+            }
+            // The time may end within an epoch, which then counts as it is.
+            guard isComplete || isOutOfTime else { continue }
+            let measured = try run.images.validation.map { try session.measure(over: $0, onLost: noteLost) }
+            let seconds = (clock.now - start).seconds
+            onEvent(.epoch(try session.finishEpoch(measured, seconds: seconds), seconds: seconds))
+            session.planEpochs(secondsLeft: secondsLeft)
+            try saveIfDue(run)
+        }
+    }
+
+    /// Why the run ends here; `nil` where it goes on.
+    private func ending(_ progress: TrainingProgress) -> TrainingResult.Ending? {
+        let done = progress.history.count
+        if done >= configuration.epochs { return .completed }
+        if let patience = configuration.patience, progress.epochsSinceBest >= patience { return .noImprovement }
+        if isStopped { return .stopped }
+        return done > 0 && (done >= progress.plannedEpochs || isOutOfTime) ? .timeLimit : nil
+    }
+
+    private func afterBatch(_ run: Run) throws -> Bool {
+        let progress = run.session.progress
+        onEvent(
+            .batch(
+                TrainingBatch(
+                    epoch: progress.history.count + 1, epochs: progress.plannedEpochs, imagesSeen: progress.sum.count,
+                    imagesPerEpoch: run.images.training.count, loss: progress.sum.meanLoss,
+                    accuracy: progress.sum.accuracy)))
+        isStopped = shouldStop()
+        if isStopped || isOutOfTime { return false }
+        try saveIfDue(run)
+        return true
+    }
+
+    private var seconds: Double { secondsBefore + (clock.now - began).seconds }
+    private var secondsLeft: Double? { configuration.timeLimit.map { $0.seconds - seconds } }
+    private var isOutOfTime: Bool { secondsLeft.map { $0 <= 0 } ?? false }
+
+    private func noteLost(_ image: SkippedImage) {
+        if lost.contains(where: { $0.url == image.url }) { return }
+        lost.append(image)
+        onEvent(.lost(image))
+    }
+
+    private func saveIfDue(_ run: Run) throws {
+        if run.store?.isDue == true { try save(run, isFinished: false) }
+    }
+
+    private func save(_ run: Run, isFinished: Bool) throws {
+        guard let store = run.store else { return }
+        try store.save(
+            run.session.checkpoint(
+                labels: folder.labels, settings: run.settings, images: run.images.record, seconds: seconds,
+                isFinished: isFinished))
+        onEvent(.checkpoint(store.file, epochs: run.session.progress.history.count))
+    }
+
+    /// The model of the best epoch, and how it does.
+    private func result(_ run: Run, _ ending: TrainingResult.Ending) throws -> TrainingResult {
+        let (session, images) = (run.session, run.images)
+        let progress = session.progress
+        guard let best = progress.best else {
+            throw ImprintError.stoppedTooEarly(checkpoint: run.store?.file.path)
+        }
+        let evaluation = try images.validation.map { loader in
+            let measured = try session.measureBest(over: loader, onLost: noteLost)
+            return evaluate(measured, loader)
+        }
+        let record = TrainingRecord(
+            seed: configuration.seed, epochs: configuration.epochs, batchSize: configuration.batchSize,
+            optimizer: session.optimizer.options, schedule: session.schedule,
+            labelSmoothing: configuration.labelSmoothing, augmentations: configuration.augmentation.words,
+            dataDigest: folder.digest, trainingImages: images.countsByLabel(images.training),
+            validationImages: images.countsByLabel(images.validation),
+            labelWeights: session.labelWeights.map { Dictionary(uniqueKeysWithValues: zip(folder.labels, $0)) },
+            averageDecay: configuration.averageDecay, history: progress.history,
+            keptEpoch: progress.history[best].epoch, precisionRecall: evaluation?.precisionRecall ?? [:])
+        let start = session.start
+        let weights = WeightsFile(
+            network: start.network, parameters: session.best, labels: folder.labels,
+            preprocessing: start.preprocessing, training: record, base: start.base,
+            precision: configuration.precision)
+        return TrainingResult(weights: weights, evaluation: evaluation, ending: ending, lost: lost)
+    }
+
+    private func evaluate(_ measured: TrainingSession.Measured, _ loader: BatchLoader) -> Evaluation {
+        let results = zip(measured.places, measured.logits).map { place, logits in
+            var logits = logits
+            let confidences = logits.withUnsafeMutableBufferPointer { SoftmaxCrossEntropy.confidences($0, batch: 1)[0] }
+            return Evaluation.Result(
+                url: loader.items[place].url, label: loader.items[place].label, confidences: confidences)
+        }
+        return Evaluation(labels: folder.labels, results: results, skipped: loader.skipped)
+    }
+}
+
+extension Duration {
+    /// The duration in seconds.
+    public var seconds: Double { Double(components.seconds) + Double(components.attoseconds) * 1e-18 }
+}

@@ -1,0 +1,85 @@
+internal import Foundation
+internal import Synchronization
+
+/// A run of training that has begun: the sequence of its events, for one reader.
+///
+/// The run works on a thread of its own. It ends with the event `finished`, or with an error: `ImprintError` for settings out of
+/// range, a checkpoint that does not fit or a loss that is no longer a number, `ImageError` where too few images can be read,
+/// `NetworkError` where network and images do not fit together, `FileError` where a checkpoint cannot be written.
+///
+/// `stop()` ends it in order: events go on to `finished`, with the model of the whole epochs that are done. Cancelling the task
+/// that reads the events ends it after the step that it is at, with a checkpoint and without further events; the loop then
+/// ends when the run has. So does a run whose events nobody can read any more.
+public struct TrainingRun: AsyncSequence, Sendable {
+    public typealias Element = TrainingEvent
+
+    private let events: AsyncThrowingStream<TrainingEvent, any Error>
+    private let state = RunState()
+
+    init(_ trainer: Trainer) {
+        let (events, continuation) = AsyncThrowingStream<TrainingEvent, any Error>.makeStream()
+        self.events = events
+        let state = state
+        continuation.onTermination = { _ in state.stop() }
+        let thread = Thread {
+            do {
+                _ = try trainer.train(onEvent: { continuation.yield($0) }, shouldStop: { state.isStopping })
+                continuation.finish()
+            } catch {
+                continuation.finish(throwing: error)
+            }
+            state.end()
+        }
+        // As the main thread has: photos are decoded and layers run on it.
+        thread.stackSize = 8 << 20
+        thread.name = "imprint training"
+        thread.start()
+    }
+
+    /// Asks the run to end after the step that it is at.
+    public func stop() { state.stop() }
+
+    public func makeAsyncIterator() -> Iterator { Iterator(events: events.makeAsyncIterator(), state: state) }
+
+    /// Gives one event after the other.
+    public struct Iterator: AsyncIteratorProtocol {
+        var events: AsyncThrowingStream<TrainingEvent, any Error>.Iterator
+        fileprivate let state: RunState
+
+        /// The next event; `nil` after the last, or where the task is cancelled and the run has come to its end.
+        public mutating func next() async throws -> TrainingEvent? {
+            if let event = try await events.next() { return event }
+            // A reader that was cancelled may remove the files next.
+            await state.waitForEnd()
+            return nil
+        }
+    }
+}
+
+/// What the run's thread and its readers tell each other.
+private final class RunState: Sendable {
+    private let stopping = Atomic(false)
+    private let waiting = Mutex<[CheckedContinuation<Void, Never>]?>([])
+
+    var isStopping: Bool { stopping.load(ordering: .relaxed) }
+
+    func stop() { stopping.store(true, ordering: .relaxed) }
+
+    func end() {
+        let readers = waiting.withLock { waiting in
+            defer { waiting = nil }
+            return waiting ?? []
+        }
+        for reader in readers { reader.resume() }
+    }
+
+    func waitForEnd() async {
+        await withCheckedContinuation { continuation in
+            let hasEnded = waiting.withLock { waiting in
+                waiting?.append(continuation)
+                return waiting == nil
+            }
+            if hasEnded { continuation.resume() }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+package import Foundation
+package import ImprintNetwork
+
+/// A training run between two steps, from which it goes on to the same bits.
+///
+/// On disk it is a safetensors file: flat float32 tensors, laid out as `ParameterLayout` says, and JSON in the metadata.
+/// docs/weights-file.md specifies it.
+package struct Checkpoint: Sendable {
+    /// The layers that are trained.
+    package let network: Network
+    /// The labels, in the order of the network's outputs.
+    package let labels: [String]
+    /// The settings that may not change between two parts of a run, by name.
+    package let settings: [String: String]
+    /// The images that the run began with.
+    package let images: Images
+    /// How far the run has come.
+    package let progress: TrainingProgress
+    /// The numbers, by what they are.
+    package let numbers: [Numbers: [Float]]
+
+    /// What a run's numbers are for.
+    package enum Numbers: String, CaseIterable, Sendable {
+        /// The parameters after the last step.
+        case parameters
+        /// The optimiser's velocities.
+        case velocities
+        /// The moving average of the parameters, where one is kept.
+        case average
+        /// The parameters of the best whole epoch, once there is one.
+        case best
+    }
+
+    /// The images of a run that could be read, by their paths relative to their folder.
+    package struct Images: Codable, Hashable, Sendable {
+        /// The digests of the folders' names and sizes; see `ImageFolder.digest`.
+        package var digests: [String]
+        /// The images that are trained on.
+        package var training: [String]
+        /// The images that are measured on.
+        package var validation: [String]
+        /// What copies, near-duplicates and bursts have to do with the two.
+        package var leakage: [String: Int]?
+
+        package init(digests: [String], training: [String], validation: [String], leakage: [String: Int]?) {
+            self.digests = digests
+            self.training = training
+            self.validation = validation
+            self.leakage = leakage
+        }
+    }
+
+    package init(
+        network: Network, labels: [String], settings: [String: String], images: Images, progress: TrainingProgress,
+        numbers: [Numbers: [Float]]
+    ) {
+        self.network = network
+        self.labels = labels
+        self.settings = settings
+        self.images = images
+        self.progress = progress
+        self.numbers = numbers
+    }
+}
+
+/// The keys of a checkpoint's metadata.
+private enum Key {
+    static let format = "imprint.checkpoint"
+    static let network = "imprint.network"
+    static let labels = "imprint.labels"
+    static let settings = "imprint.settings"
+    static let images = "imprint.images"
+    static let progress = "imprint.progress"
+    static let digest = "imprint.digest"
+}
+
+extension Checkpoint {
+    /// The format that this version writes and reads.
+    private static let formatVersion = "1"
+
+    /// Writes the file at `url`, which is replaced as `AtomicFile` does it.
+    /// - Throws: `FileError` where it cannot be written.
+    package func write(to url: URL) throws {
+        let texts = [
+            Key.format: Self.formatVersion, Key.network: try json(network), Key.labels: try json(labels),
+            Key.settings: try json(settings), Key.images: try json(images), Key.progress: try json(progress),
+        ]
+        let tensors = numbers.map {
+            Safetensors.Tensor(name: $0.key.rawValue, shape: [$0.value.count], values: $0.value)
+        }
+        try Safetensors.write(tensors, to: url) { digest in texts.merging([Key.digest: digest]) { $1 } }
+    }
+
+    /// Reads the file at `url` and checks all of it.
+    /// - Throws: `WeightsFileError` where it is not a whole checkpoint, `SafetensorsError` where it is not a safetensors file,
+    ///   `FileError` where it cannot be read.
+    package init(contentsOf url: URL) throws {
+        let file = try Safetensors.File(contentsOf: url)
+        do {
+            try self.init(file)
+        } catch let problem as WeightsFileError.Problem {
+            throw WeightsFileError(path: file.path, problem: problem)
+        }
+    }
+
+    private init(_ file: Safetensors.File) throws {
+        let texts = file.header.metadata
+        guard let format = texts[Key.format] else { throw WeightsFileError.Problem.foreign }
+        guard format == Self.formatVersion else { throw WeightsFileError.Problem.unknownFormat(found: format) }
+        network = try value(Key.network, in: texts)
+        labels = try value(Key.labels, in: texts)
+        settings = try value(Key.settings, in: texts)
+        images = try value(Key.images, in: texts)
+        progress = try value(Key.progress, in: texts)
+        if let problem = progress.problem {
+            throw WeightsFileError.Problem.invalidMetadata(key: Key.progress, reason: problem)
+        }
+        guard let expected = texts[Key.digest] else { throw WeightsFileError.Problem.missingMetadata(key: Key.digest) }
+        let found = try file.dataDigest()
+        guard found == expected else { throw WeightsFileError.Problem.damaged(found: found, expected: expected) }
+        let layout = ParameterLayout(network)
+        var numbers: [Numbers: [Float]] = [:]
+        for tensor in file.header.tensors {
+            guard let kind = Numbers(rawValue: tensor.name),
+                tensor.shape == [kind == .velocities ? layout.trainableCount : layout.count]
+            else {
+                throw WeightsFileError.Problem.invalidMetadata(
+                    key: Key.network, reason: "the tensor \(tensor.name) has a shape of \(tensor.shape)")
+            }
+            numbers[kind] = try file.values(of: tensor)
+        }
+        self.numbers = numbers
+        for kind in [Numbers.parameters, .velocities] + (progress.history.isEmpty ? [] : [.best])
+        where numbers[kind] == nil {
+            throw WeightsFileError.Problem.invalidMetadata(
+                key: Key.progress, reason: "the tensor \(kind.rawValue) is missing")
+        }
+    }
+}

@@ -1,0 +1,71 @@
+/// How far a training run has come: with the numbers of `Checkpoint`, all that goes from one step to the next.
+package struct TrainingProgress: Codable, Hashable, Sendable {
+    /// Losses and right answers, added up over batches of different sizes.
+    package struct Sum: Codable, Hashable, Sendable {
+        package var loss: Double = 0
+        package var correct = 0
+        package var count = 0
+
+        package init() {}
+
+        /// Adds a batch of `count` images with a mean loss of `loss`.
+        package mutating func add(loss: Float, correct: Int, count: Int) {
+            self.loss += Double(loss) * Double(count)
+            self.correct += correct
+            self.count += count
+        }
+
+        package var meanLoss: Float { count > 0 ? Float(loss / Double(count)) : 0 }
+        package var accuracy: Float { count > 0 ? Float(correct) / Float(count) : 0 }
+    }
+
+    /// The highest learning rate: that of the settings, or the one that was found.
+    package var learningRate: Float
+    /// How many epochs there are to be.
+    package var plannedEpochs: Int
+    /// How many batches of the epoch after `history` are done, and what they came to.
+    package var batch = 0
+    package var sum = Sum()
+    /// How often the training plan has run, which its random numbers follow from.
+    package var passes = 0
+    /// How many steps have gone into the average of the parameters.
+    package var averagedSteps = 0
+    /// What was measured after each epoch.
+    package var history: [EpochMetrics] = []
+    /// The first epoch (from 0) whose validation loss can be compared with the latest: the first after images were added.
+    package var firstComparable = 0
+    /// How long the run has taken, and how much of it went into whole epochs.
+    package var seconds: Double = 0
+    package var secondsInEpochs: Double = 0
+    /// Whether the run has ended by itself, so that nothing is lost where another takes its place.
+    package var isFinished = false
+
+    package init(learningRate: Float, plannedEpochs: Int) {
+        self.learningRate = learningRate
+        self.plannedEpochs = plannedEpochs
+    }
+
+    /// The place in `history` of the epoch with the least validation loss; the last one where nothing is validated on.
+    package var best: Int? {
+        let comparable = history.indices.filter { $0 >= firstComparable }
+        return comparable.min {
+            (history[$0].validationLoss ?? -Float($0)) < (history[$1].validationLoss ?? -Float($1))
+        }
+            ?? history.indices.last
+    }
+
+    /// How many epochs have passed without a lesser validation loss.
+    package var epochsSinceBest: Int { best.map { history.count - 1 - $0 } ?? 0 }
+
+    /// What is impossible about the values; `nil` where nothing is.
+    var problem: String? {
+        guard learningRate.isFinite && learningRate >= 0 else { return "a learning rate of \(learningRate)" }
+        let counts = [plannedEpochs, batch, passes, averagedSteps, sum.count, sum.correct, firstComparable]
+        guard counts.allSatisfy({ (0...1 << 48).contains($0) }) else { return "a count that cannot be" }
+        guard history.map(\.epoch) == Array(1..<(history.count + 1)) else {
+            return "epochs that do not follow each other"
+        }
+        guard seconds.isFinite && secondsInEpochs.isFinite else { return "a time that is no number" }
+        return nil
+    }
+}

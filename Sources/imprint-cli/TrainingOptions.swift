@@ -1,0 +1,185 @@
+public import ArgumentParser
+internal import Foundation
+internal import Imprint
+internal import ImprintFormats
+internal import ImprintImages
+internal import ImprintNetwork
+
+/// How to train: the options of `imprint train` that make a `TrainingConfiguration`.
+struct TrainingOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "A folder of photos to measure progress on, or the fraction to keep back for it; 0 for none. (default: none "
+                + "of fewer than 50 photos, 10 % of fewer than 200, else 5 %)", valueName: "folder-or-fraction"))
+    var validation: String?
+
+    @Flag(
+        help:
+            "Do not look for photos that show the same: keep back photos at random, though some may show what others do."
+    )
+    var randomSplit = false
+
+    @Option(help: "How often to go through all photos.")
+    var epochs = 20
+
+    @Option(help: "How many photos make one step.")
+    var batchSize = 32
+
+    @Option(
+        help: ArgumentHelp(
+            "The highest learning rate; it rises in the first epoch and then falls along a cosine; auto looks for one first.",
+            valueName: "rate"))
+    var learningRate: LearningRate = .given(0.02)
+
+    @Option(help: "End after so many epochs without a lesser validation loss.")
+    var patience: Int?
+
+    @Option(help: "End after so many minutes; the schedule is shortened to the epochs that fit.")
+    var minutes: Double?
+
+    @Option(help: "The height and width of the network's input, in pixels. (default: the network's usual one)")
+    var inputSize: Int?
+
+    @Option(help: "The network: \(Network.readyMadeNames.joined(separator: ", ")). (default: logonet)")
+    var network: String?
+
+    @Option(help: "A factor on the network's channels. (default: 1)")
+    var width: Double?
+
+    @Option(help: ArgumentHelp("A weights file to start from; its last layer is trained anew.", valueName: "model"))
+    var base: String?
+
+    @Option(help: "What of the base to train: its head, or all layers. (default: head)")
+    var unfreeze: TrainingConfiguration.Trains?
+
+    @Option(help: AugmentationWords.help("How to vary the photos")) var augment = AugmentationWords("none")
+
+    @Option(help: "How a photo is fitted into the network's input. (default: center-crop)")
+    var cropAndScale: CropAndScale?
+
+    @Option(help: "How much of each target is spread over all labels.")
+    var labelSmoothing: Float = 0
+
+    @Option(help: "How much each label counts: none for all the same, or auto for more the fewer photos it has.")
+    var classWeights: TrainingConfiguration.LabelWeights = .none
+
+    @Option(
+        help: ArgumentHelp(
+            "Keep a moving average of the weights with this decay, such as 0.99, instead of the weights themselves.",
+            valueName: "decay"))
+    var average: Float?
+
+    @Flag(help: "Leave confidences as they come out of training.")
+    var noCalibration = false
+
+    @Option(help: "What everything random follows from: the same seed gives the same weights.")
+    var seed: UInt64 = 0
+
+    @Option(help: "How numbers are stored: float32, or float16 for half the size.")
+    var precision: Safetensors.Precision = .float32
+
+    @Option(
+        help: ArgumentHelp(
+            "How much memory prepared photos may take, in MB or with a unit, such as 2GB; those beyond are read again in "
+                + "every epoch. (default: half of what is free)", valueName: "size"))
+    var memory: MemorySize?
+
+    func validate() throws {
+        try require(epochs, "--epochs", in: 1...100_000)
+        try require(batchSize, "--batch-size", in: 1...65536)
+        if case .given(let rate) = learningRate { try require(rate, "--learning-rate", in: 0...1000) }
+        if let patience { try require(patience, "--patience", in: 1...100_000) }
+        if let minutes { try require(minutes, "--minutes", in: 0.01...1_000_000) }
+        if let average { try require(average, "--average", in: 0.01...0.99999) }
+        try require(labelSmoothing, "--label-smoothing", in: 0...0.99)
+        try require(width ?? 1, "--width", in: 0.01...16)
+        if let inputSize { try require(inputSize, "--input-size", in: 1...8192) }
+        if base == nil {
+            do {
+                _ = try Network.named(network ?? "logonet", labels: 2, inputSize: inputSize, width: width ?? 1)
+            } catch {
+                throw ValidationError("\(error).")
+            }
+        }
+        if base != nil && (network != nil || width != nil || inputSize != nil || cropAndScale != nil) {
+            throw ValidationError(
+                "--base brings its own network and preprocessing; leave out --network, --width, --input-size and "
+                    + "--crop-and-scale.")
+        }
+        if base == nil && unfreeze != nil {
+            throw ValidationError("--unfreeze says what of a base to train; name one with --base.")
+        }
+        _ = try augment.augmentation()
+        _ = try memory?.byteCount()
+        _ = try validationRule()
+    }
+
+    func configuration(threads: Int) throws -> TrainingConfiguration {
+        var configuration = TrainingConfiguration()
+        if let base {
+            configuration.start = .base(try WeightsFile(contentsOf: URL(filePath: base)), trains: unfreeze ?? .head)
+        } else {
+            configuration.start = .network(network ?? "logonet", width: width ?? 1)
+        }
+        configuration.validation = try validationRule()
+        configuration.keepsGroupsTogether = !randomSplit
+        configuration.epochs = epochs
+        configuration.batchSize = batchSize
+        if case .given(let rate) = learningRate {
+            configuration.learningRate = rate
+        } else {
+            configuration.learningRate = nil
+        }
+        configuration.patience = patience
+        configuration.timeLimit = minutes.map { .seconds($0 * 60) }
+        configuration.labelSmoothing = labelSmoothing
+        configuration.labelWeights = classWeights
+        configuration.averageDecay = average
+        configuration.calibrates = !noCalibration
+        configuration.inputSize = inputSize
+        configuration.cropAndScale = cropAndScale ?? .centerCrop
+        configuration.augmentation = try augment.augmentation()
+        configuration.seed = seed
+        configuration.threads = threads
+        configuration.precision = precision
+        configuration.memoryLimit = try memory?.byteCount()
+        return configuration
+    }
+
+    private func validationRule() throws -> TrainingConfiguration.Validation {
+        guard let validation else { return .split(.automatic) }
+        guard let fraction = Double(validation) else { return .folder(URL(filePath: validation)) }
+        guard fraction >= 0 && fraction < 1 else {
+            throw ValidationError(
+                "--validation is \(validation), expected a folder or a fraction from 0 to less than 1.")
+        }
+        return .split(fraction == 0 ? .none : .fraction(fraction))
+    }
+}
+
+/// A learning rate as it was typed: a number, or "auto".
+enum LearningRate: ExpressibleByArgument {
+    case given(Float)
+    case automatic
+
+    init?(argument: String) {
+        if argument == "auto" {
+            self = .automatic
+        } else if let rate = Float(argument) {
+            self = .given(rate)
+        } else {
+            return nil
+        }
+    }
+
+    var defaultValueDescription: String {
+        switch self {
+        case .given(let rate): "\(rate)"
+        case .automatic: "auto"
+        }
+    }
+}
+
+extension Safetensors.Precision: ExpressibleByArgument {}
+extension TrainingConfiguration.Trains: ExpressibleByArgument {}
+extension TrainingConfiguration.LabelWeights: ExpressibleByArgument {}
