@@ -7,8 +7,8 @@ import TestSupport
 
 /// Training on small pictures that takes a second.
 func quickTraining(
-    epochs: Int = 3, change: (inout TrainingConfiguration) -> Void = { _ in }
-) -> TrainingConfiguration {
+    epochs: Int = 3, change: (inout TrainingConfiguration) throws -> Void = { _ in }
+) rethrows -> TrainingConfiguration {
     var configuration = TrainingConfiguration()
     configuration.start = .network("logonet", width: 0.125)
     configuration.inputSize = 16
@@ -16,7 +16,7 @@ func quickTraining(
     configuration.epochs = epochs
     configuration.threads = 1
     configuration.validation = .split(.none)
-    change(&configuration)
+    try change(&configuration)
     return configuration
 }
 

@@ -1,0 +1,168 @@
+import Foundation
+import Imprint
+import ImprintFormats
+import ImprintImages
+import ImprintNetwork
+import TestSupport
+import Testing
+
+/// When a run ends, and which of its epochs it keeps.
+@Suite("The end of training") struct TrainingEndTests {
+    /// Runs to the end and gives what it came to.
+    private func result(
+        _ folder: URL, _ configuration: TrainingConfiguration, onEvent: @escaping (TrainingEvent) -> Void = { _ in }
+    ) throws -> TrainingResult {
+        try Trainer(folder: ImageFolder(at: folder), configuration: configuration).train(onEvent: onEvent)
+    }
+
+    @Test("The epoch with the least validation loss is kept, and measured") func best() throws {
+        try withPictures(perLabel: 12) { folder in
+            // So high a rate that the loss goes up and down.
+            let configuration = quickTraining(epochs: 12) {
+                $0.validation = .split(.fraction(0.5))
+                $0.learningRate = 2
+                $0.schedule = .constant
+                $0.calibrates = false
+            }
+            let result = try result(folder, configuration)
+            let record = try #require(result.weights.training)
+            let losses = record.history.compactMap(\.validationLoss)
+            let best = try #require(losses.indices.min { losses[$0] < losses[$1] })
+            #expect(record.keptEpoch == best + 1)
+            #expect(best + 1 < 12, "the rate is to be too high")
+            #expect(record.accuracy == record.history[best].validationAccuracy)
+            #expect(Float(try #require(result.evaluation).accuracy) == record.accuracy)
+            // The same parameters as those of a run that ends there.
+            var shorter = configuration
+            shorter.epochs = best + 1
+            let expected = try self.result(folder, shorter).weights
+            #expect(expected.training?.keptEpoch == best + 1)
+            for entry in expected.parameters.layout.entries {
+                #expect(result.weights.parameters[entry.name] == expected.parameters[entry.name])
+            }
+        }
+    }
+
+    @Test("Without images to measure on the last epoch is kept") func last() throws {
+        try withPictures(perLabel: 4) { folder in
+            let result = try result(folder, quickTraining(epochs: 3))
+            #expect(result.weights.training?.keptEpoch == 3)
+            #expect(result.evaluation == nil)
+            #expect(result.ending == .completed)
+        }
+    }
+
+    @Test("Training ends once the loss has not become less for some epochs", arguments: [1, 2]) func patience(
+        _ patience: Int
+    ) throws {
+        try withPictures(perLabel: 12) { folder in
+            let result = try result(
+                folder,
+                quickTraining(epochs: 60) {
+                    $0.validation = .split(.fraction(0.5))
+                    $0.learningRate = 0.5
+                    $0.schedule = .constant
+                    $0.patience = patience
+                })
+            let record = try #require(result.weights.training)
+            #expect(result.ending == .noImprovement)
+            #expect(record.history.count == (try #require(record.keptEpoch)) + patience)
+            #expect(record.history.count < 60)
+        }
+    }
+
+    @Test("A time limit ends training with a model, even within the first epoch") func timeLimit() throws {
+        try withPictures(perLabel: 8) { folder in
+            let result = try result(folder, quickTraining(epochs: 100_000) { $0.timeLimit = .seconds(0.4) })
+            #expect(result.ending == .timeLimit)
+            let count = try #require(result.weights.training).history.count
+            #expect(count >= 1 && count < 100_000)
+            let hurried = try self.result(folder, quickTraining(epochs: 5) { $0.timeLimit = .nanoseconds(1) })
+            #expect(hurried.ending == .timeLimit)
+            #expect(hurried.weights.training?.history.count == 1)
+        }
+    }
+
+    @Test("A moving average follows its formula") func average() throws {
+        try withPictures(perLabel: 8) { folder in
+            // One step an epoch: the parameters after each are those of a run of so many epochs.
+            func parameters(epochs: Int, decay: Float?) throws -> [Float] {
+                let weights = try train(
+                    folder,
+                    quickTraining(epochs: epochs) {
+                        $0.batchSize = 16
+                        $0.averageDecay = decay
+                        $0.schedule = .constant
+                    })
+                return try #require(weights.parameters["head.weight"])
+            }
+            let start = try Parameters(Network.named("logonet", labels: 2, inputSize: 16, width: 0.125), seed: 0)
+            var expected = try #require(start["head.weight"])
+            // A run of one epoch has no warm-up, so the others are compared.
+            for step in 0..<3 {
+                let rate = 1 - min(0.15, (1 + Float(step)) / (10 + Float(step)))
+                let target = try trajectory(folder)[step]
+                for i in expected.indices { expected[i] += rate * (target[i] - expected[i]) }
+            }
+            let averaged = try parameters(epochs: 3, decay: 0.15)
+            for (found, expected) in zip(averaged, expected) { #expect(abs(found - expected) < 1e-6) }
+            #expect(averaged != (try parameters(epochs: 3, decay: nil)))
+        }
+    }
+
+    /// The head's weights after each of three steps.
+    private func trajectory(_ folder: URL) throws -> [[Float]] {
+        try (1...3).map { steps in
+            try withTemporaryFolder { place in
+                var done = 0
+                _ = try? train(
+                    folder,
+                    quickTraining(epochs: 3) {
+                        $0.batchSize = 16
+                        $0.schedule = .constant
+                    }, checkpoints: CheckpointOptions(folder: place), shouldStop: { done == steps },
+                    onEvent: { if case .batch = $0 { done += 1 } })
+                let checkpoint = try Checkpoint(contentsOf: place.appending(path: "checkpoint.safetensors"))
+                let parameters = try Parameters(checkpoint.network, seed: 0)
+                parameters.withValues { _ = $0.update(from: checkpoint.numbers[.parameters] ?? []) }
+                return try #require(parameters["head.weight"])
+            }
+        }
+    }
+
+    @Test("Labels with fewer images weigh more, in the loss and in the record") func labelWeights() throws {
+        try withPictures(perLabel: 8) { folder in
+            for index in 2..<8 {
+                try FileManager.default.removeItem(at: folder.appending(path: "right/\(index).png"))
+            }
+            let even = try train(folder, quickTraining(epochs: 1))
+            let weighted = try train(folder, quickTraining(epochs: 1) { $0.labelWeights = .automatic })
+            #expect(even.training?.labelWeights == nil)
+            #expect(weighted.training?.labelWeights == ["left": 0.625, "right": 2.5])
+            #expect(even.training?.history[0].loss != weighted.training?.history[0].loss)
+        }
+    }
+
+    @Test("A rate that is searched for trains, and is the same each time") func searchedRate() throws {
+        try withPictures(perLabel: 16) { folder in
+            let configuration = quickTraining(epochs: 6) { $0.learningRate = nil }
+            var searches: [LearningRateSearch] = []
+            var before = 0
+            let weights = try train(
+                folder, configuration,
+                onEvent: { event in
+                    if case .learningRate(let search) = event { searches.append(search) }
+                    if case .searching = event { before += 1 }
+                })
+            let search = try #require(searches.first)
+            #expect(searches.count == 1 && before == search.points.count)
+            let rate = try #require(search.learningRate)
+            #expect(rate > 1e-4 && rate < 4)
+            #expect(weights.training?.optimizer.learningRate == rate)
+            #expect(try #require(weights.training?.accuracy) > 0.9)
+            // The search leaves no trace but the rate.
+            let given = try train(folder, quickTraining(epochs: 6) { $0.learningRate = rate })
+            #expect(try bytes(of: given) == bytes(of: weights))
+        }
+    }
+}

@@ -1,0 +1,102 @@
+import Foundation
+import Imprint
+import ImprintFormats
+import ImprintImages
+import TestSupport
+import Testing
+
+/// The events of a run as an asynchronous sequence.
+@Suite("Training run") struct TrainingRunTests {
+    private func withPictures(_ body: (URL) async throws -> Void) async throws {
+        try await withTemporaryFolder { folder in
+            try ImprintTests.withPictures(perLabel: 8) { pictures in
+                try FileManager.default.copyItem(at: pictures, to: folder.appending(path: "photos"))
+            }
+            try await body(folder.appending(path: "photos"))
+        }
+    }
+
+    @Test("Events come in order and end with the model") func events() async throws {
+        try await withPictures { folder in
+            let trainer = try Trainer(
+                folder: ImageFolder(at: folder),
+                configuration: quickTraining(epochs: 2) { $0.validation = .split(.fraction(0.25)) },
+                checkpoints: CheckpointOptions(folder: folder.deletingLastPathComponent().appending(path: "run")))
+            var kinds: [String] = []
+            var result: TrainingResult?
+            for try await event in trainer.start() {
+                let kind = "\(event)".prefix { $0.isLetter }
+                if kinds.last != String(kind) { kinds.append(String(kind)) }
+                if case .finished(let finished) = event { result = finished }
+            }
+            #expect(
+                kinds == [
+                    "comparing", "reading", "started", "batch", "epoch", "batch", "epoch", "checkpoint", "finished",
+                ])
+            let weights = try #require(result).weights
+            #expect(result?.evaluation?.results.count == 4)
+            #expect(try bytes(of: weights) == bytes(of: try trainer.train().weights))
+        }
+    }
+
+    @Test("Stopping a run ends it with the model of the whole epochs") func stop() async throws {
+        try await withPictures { folder in
+            let run = try Trainer(folder: ImageFolder(at: folder), configuration: quickTraining(epochs: 100_000))
+                .start()
+            var ending: TrainingResult.Ending?
+            for try await event in run {
+                if case .epoch(let metrics, _) = event, metrics.epoch == 2 { run.stop() }
+                if case .finished(let result) = event {
+                    ending = result.ending
+                    #expect(try #require(result.weights.training).history.count >= 2)
+                }
+            }
+            #expect(ending == .stopped)
+        }
+    }
+
+    @Test("Cancelling the reader ends the run, with a checkpoint, before the loop is left") func cancel() async throws {
+        try await withPictures { folder in
+            let place = folder.deletingLastPathComponent().appending(path: "run")
+            let trainer = try Trainer(
+                folder: ImageFolder(at: folder), configuration: quickTraining(epochs: 100_000),
+                checkpoints: CheckpointOptions(folder: place, interval: .seconds(1000)))
+            let (begun, signal) = AsyncStream<Void>.makeStream()
+            let reader = Task {
+                var isFinished = false
+                for try await event in trainer.start() {
+                    if case .epoch = event { signal.yield() }
+                    if case .finished = event { isFinished = true }
+                }
+                return isFinished
+            }
+            for await _ in begun { break }
+            reader.cancel()
+            #expect(try await reader.value == false)
+            let checkpoint = try Checkpoint(contentsOf: place.appending(path: "checkpoint.safetensors"))
+            #expect(!checkpoint.progress.history.isEmpty && !checkpoint.progress.isFinished)
+        }
+    }
+
+    @Test("An error of the run is thrown to its reader") func error() async throws {
+        try await withPictures { folder in
+            let trainer = try Trainer(
+                folder: ImageFolder(at: folder), configuration: quickTraining { $0.learningRate = 1e20 })
+            await #expect(throws: ImprintError.self) {
+                for try await _ in trainer.start() {}
+            }
+        }
+    }
+
+    @Test("One call trains; cancelled, it says so") func oneCall() async throws {
+        try await withPictures { folder in
+            let classifier = try await ImageClassifier.train(on: folder, configuration: quickTraining(epochs: 1))
+            #expect(classifier.labels == ["left", "right"])
+            let task = Task {
+                try await ImageClassifier.train(on: folder, configuration: quickTraining(epochs: 100_000))
+            }
+            task.cancel()
+            await #expect(throws: CancellationError.self) { try await task.value }
+        }
+    }
+}
