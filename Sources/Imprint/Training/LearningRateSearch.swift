@@ -2,9 +2,11 @@ internal import Foundation
 
 /// How the loss follows from the learning rate, and the rate to train with.
 ///
-/// A hundred steps are taken with a rate that rises from 10⁻⁵ to 10 by the same factor each, and then undone (Smith, "Cyclical
-/// learning rates for training neural networks", 2017). With the losses lᵢ smoothed to s, an average that forgets 10 % a step,
-/// the rate is a third of the one where s is least: there training is still stable, and nearly as fast as it can be.
+/// Up to a hundred steps are taken with a rate that rises from 10⁻⁵ to 10 by the same factor each, and then undone: a range test
+/// (Smith, "Cyclical learning rates for training neural networks", 2017). The losses are smoothed to an average that forgets 10 %
+/// a step. Where it lies above the lowest so far by 15 % of the first losses, training has become unstable, and the rate
+/// is a fifth of the one there. The place where the average is lowest would say less: where little is learnt in a hundred steps, it
+/// is a matter of chance.
 public struct LearningRateSearch: Codable, Hashable, Sendable {
     /// One step.
     public struct Point: Codable, Hashable, Sendable {
@@ -14,12 +16,14 @@ public struct LearningRateSearch: Codable, Hashable, Sendable {
         public let loss: Float
     }
 
-    /// The steps, up to where the loss was four times the least.
+    /// The steps, up to where training became unstable.
     public private(set) var points: [Point] = []
     private var smoothed = 0.0
 
     /// How many steps are taken at most.
     public static let stepCount = 100
+    /// How many steps the average takes to settle.
+    private static let settling = 10
     /// The rate of the step at a place from 0: 10⁻⁵ · 10^(6 · step / 99).
     public static func learningRate(at step: Int) -> Float {
         Float(pow(10, -5 + 6 * Double(step) / Double(stepCount - 1)))
@@ -33,12 +37,14 @@ public struct LearningRateSearch: Codable, Hashable, Sendable {
         // The average begins at 0, which the divisor makes up for.
         let mean = Float(smoothed / (1 - pow(0.9, Double(points.count + 1))))
         points.append(Point(learningRate: Self.learningRate(at: points.count), loss: mean))
-        return points.count < Self.stepCount && mean < 4 * (points.map(\.loss).min() ?? mean)
+        let settled = points.dropFirst(Self.settling - 1)
+        guard let first = settled.first?.loss, let lowest = settled.map(\.loss).min() else { return true }
+        return points.count < Self.stepCount && mean <= lowest + 0.15 * first
     }
 
-    /// The rate to train with, rounded to two digits; `nil` where not even the lowest gave a loss that is a number.
+    /// The rate to train with, rounded to two digits; `nil` where there were too few losses that are numbers.
     public var learningRate: Float? {
-        guard let best = points.min(by: { $0.loss < $1.loss }) else { return nil }
-        return Float(String(format: "%.1e", best.learningRate / 3))
+        guard points.count >= Self.settling, let last = points.last else { return nil }
+        return Float(String(format: "%.1e", last.learningRate / 5))
     }
 }
