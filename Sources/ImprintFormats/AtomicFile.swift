@@ -72,6 +72,14 @@ public enum AtomicFile {
         unlink(temporary)
     }
 
+    /// Removes the temporary files that killed processes left behind in a folder that one process alone writes to.
+    package static func removeUnfinished(in folder: URL) {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+        for name in names where name.hasPrefix(".imprint-") && name.hasSuffix(".partial") {
+            unlink(folder.appending(path: name).path)
+        }
+    }
+
     private static func followingLinks(_ path: String) throws(FileError) -> String {
         var path = path
         for _ in 0..<40 {  // as many as Linux follows

@@ -69,6 +69,9 @@ struct TrainCommand: AsyncParsableCommand {
             if case .started = event { interrupt = Interrupt() }
             if interrupt?.isRequested == true { run.stop() }
             if case .finished(let finished) = event { result = finished }
+            if case .started(let start) = event, resume, start.resumed == nil {
+                Terminal.note("There is no checkpoint in \(checkpoint ?? "") yet: training begins.")
+            }
             monitor.show(event)
         }
         guard let result else { throw ExitCode.failure }

@@ -41,6 +41,7 @@ final class CheckpointStore {
         // Where this fails, checking the file says why.
         try? FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         try AtomicFile.checkWritable(file)
+        AtomicFile.removeUnfinished(in: folder)
         guard FileManager.default.fileExists(atPath: file.path) else {
             resumed = nil
             return

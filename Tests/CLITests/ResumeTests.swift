@@ -1,0 +1,201 @@
+import Foundation
+import ImprintCore
+import TestSupport
+import Testing
+
+/// Runs that are killed, and disks that fail them.
+@Suite struct ResumeTests {
+    private static let training =
+        "train photos --epochs 6 --input-size 16 --width 0.25 --batch-size 4 --augment flip,noise --average 0.9 "
+        + "--validation 0.25 --checkpoint run --checkpoint-interval 0 --threads 1"
+
+    @Test("Killed at 20 random moments, a run ends with the file of one that was not killed, byte for byte")
+    func killed() throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 24)
+            let start = ContinuousClock().now
+            #expect(try shell("$imprint \(Self.training) --output whole.imprint", folder: folder).status == 0)
+            let whole = Double((ContinuousClock().now - start).components.attoseconds) * 1e-18 + 0.05
+            try FileManager.default.removeItem(at: folder.appending(path: "run"))
+            var stream = RandomStream(seed: 5, "kills")
+            var kills = 0
+            var runs = 0
+            while kills < 20 {
+                // The chance of a kill is the same at every moment of a run; those before the first checkpoint begin it anew.
+                let delay = Double(stream.uniform(in: 0...1)) * whole
+                let run = try shell(
+                    """
+                    $imprint \(Self.training) --resume --output m.imprint 2> errors &
+                    sleep \(delay)
+                    kill -9 $! 2> /dev/null
+                    wait $!
+                    """, folder: folder)
+                let errors = try String(contentsOf: folder.appending(path: "errors"), encoding: .utf8)
+                #expect(!errors.contains("Error"), "after \(kills) kills: \(errors)")
+                guard run.status != 0 else {
+                    runs += 1
+                    try expectSame(folder, "after \(kills) kills")
+                    try FileManager.default.removeItem(at: folder.appending(path: "run"))
+                    continue
+                }
+                #expect(run.status == 128 + SIGKILL)
+                kills += 1
+            }
+            let last = try shell("$imprint \(Self.training) --resume --output m.imprint", folder: folder)
+            #expect(last.status == 0, "\(last.errors)")
+            try expectSame(folder, "after all kills, \(runs) runs ended before")
+            // What the kills left half-written is gone.
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder.appending(path: "run").path).count == 1)
+        }
+    }
+
+    private func expectSame(_ folder: URL, _ moment: String) throws {
+        let found = try Data(contentsOf: folder.appending(path: "m.imprint"))
+        #expect(found == (try Data(contentsOf: folder.appending(path: "whole.imprint"))), "\(moment)")
+    }
+
+    @Test("Interrupted within the first epoch, a run says how to go on, and does", arguments: ["INT", "TERM"])
+    func interrupted(signal: String) throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 24)
+            let options = "--epochs 1 --input-size 16 --width 0.25 --batch-size 2 --checkpoint run --output m.imprint"
+            #expect(try shell("$imprint train photos \(options)", folder: folder).status == 0)
+            let expected = try Data(contentsOf: folder.appending(path: "m.imprint"))
+            try FileManager.default.removeItem(at: folder.appending(path: "run"))
+            try FileManager.default.removeItem(at: folder.appending(path: "m.imprint"))
+            // The first checkpoint shows that training has begun; a run that was too fast to be met is tried again.
+            let run = try shell(
+                """
+                for attempt in 1 2 3 4 5 6 7 8 9 10; do
+                    rm -rf run m.imprint
+                    $imprint train photos \(options) --checkpoint-interval 0 2> errors &
+                    while [ ! -e run/checkpoint.safetensors ] && kill -0 $!; do :; done
+                    kill -\(signal) $!
+                    wait $! || break
+                done
+                cat errors
+                [ ! -e m.imprint ] && $imprint train photos \(options) --resume --json
+                """, folder: folder)
+            #expect(run.status == 0, "\(run.output)\(run.errors)")
+            #expect(run.output.contains("stopped before its first epoch was done"), "\(run.output)")
+            #expect(run.output.contains("run/checkpoint.safetensors"), "\(run.output)")
+            #expect(run.lines.last?["event"] as? String == "finished")
+            #expect(try Data(contentsOf: folder.appending(path: "m.imprint")) == expected)
+        }
+    }
+
+    @Test("--resume begins where there is no checkpoint, and says so") func nothingToResume() throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 8)
+            let run = try shell("$imprint \(Self.training) --resume --output m.imprint", folder: folder)
+            #expect(run.status == 0)
+            #expect(run.errors.contains("There is no checkpoint in run yet: training begins."), "\(run.errors)")
+        }
+    }
+
+    // MARK: Disks
+
+    /// Whether this user may mount a disk of its own.
+    private static let mayMount =
+        (try? run(URL(filePath: "/bin/sh"), ["-c", "unshare -Urm mount -t tmpfs none /mnt"]))?.status == 0
+
+    /// Runs a script in whose working folder `disk` is a disk of `size`.
+    private func withDisk(_ size: String, _ folder: URL, _ script: String) throws -> CommandOutput {
+        try FileManager.default.createDirectory(at: folder.appending(path: "disk"), withIntermediateDirectories: true)
+        try script.write(to: folder.appending(path: "script"), atomically: true, encoding: .utf8)
+        return try shell(
+            "export imprint\nunshare -Urm sh -c 'mount -t tmpfs -o size=\(size) none disk && cd . && sh -e script'",
+            folder: folder)
+    }
+
+    private static let short =
+        "train photos --input-size 16 --width 0.25 --batch-size 4 --checkpoint disk/run --checkpoint-interval 0"
+
+    @Test(
+        "A full disk is one clear error; the last checkpoint stays, and the run goes on when there is room",
+        .enabled(if: mayMount))
+    func fullDisk() throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 12)
+            let run = try withDisk(
+                "2m", folder,
+                """
+                $imprint \(Self.short) --epochs 2 --output m.imprint
+                cp disk/run/checkpoint.safetensors before
+                dd if=/dev/zero of=disk/rest bs=1k 2> /dev/null || true
+                if $imprint \(Self.short) --epochs 4 --output m.imprint --resume 2> errors; then exit 3; fi
+                cmp before disk/run/checkpoint.safetensors
+                [ $(ls -A disk/run | wc -l) = 1 ]
+                rm disk/rest
+                $imprint \(Self.short) --epochs 4 --output m.imprint --resume --json
+                """)
+            #expect(run.status == 0, "\(run.errors)")
+            #expect(run.lines.last?["epochs"] as? Int == 4)
+            let errors = try String(contentsOf: folder.appending(path: "errors"), encoding: .utf8)
+            #expect(errors.components(separatedBy: "Error").count == 2, "\(errors)")
+            #expect(errors.contains("disk/run/checkpoint.safetensors: cannot be written (No space left on device)"))
+            #expect(errors.contains("free some space on the disk"))
+        }
+    }
+
+    @Test(
+        "A read-only disk is one clear error before training, for the output and for checkpoints",
+        .enabled(if: mayMount))
+    func readOnlyDisk() throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 12)
+            let run = try withDisk(
+                "2m", folder,
+                """
+                $imprint \(Self.short) --epochs 2 --output m.imprint
+                cp disk/run/checkpoint.safetensors before
+                mount -o remount,ro disk
+                if $imprint \(Self.short) --epochs 4 --output m.imprint --resume 2> errors; then exit 3; fi
+                if $imprint train photos --output disk/m.imprint 2>> errors; then exit 4; fi
+                cmp before disk/run/checkpoint.safetensors
+                """)
+            #expect(run.status == 0, "\(run.errors)")
+            let errors = try String(contentsOf: folder.appending(path: "errors"), encoding: .utf8).split(
+                separator: "\n")
+            #expect(errors.count == 2, "\(errors)")
+            #expect(
+                errors.first?.contains("disk/run/checkpoint.safetensors: cannot be written (Read-only file system)")
+                    == true)
+            #expect(errors.last?.contains("disk/m.imprint: cannot be written (Read-only file system)") == true)
+        }
+    }
+
+    @Test(
+        "A photo that vanishes is named once; a folder that vanishes is one error, and the run goes on when it is back")
+    func vanishedPhotos() throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 24)
+            let options =
+                "train photos --input-size 16 --width 0.25 --batch-size 4 --checkpoint run --memory 0 --output m.imprint"
+            let run = try shell(
+                """
+                touch lines
+                $imprint \(options) --epochs 60 --json > lines 2> one &
+                while [ $(wc -l < lines) -lt 2 ] && kill -0 $!; do :; done
+                rm photos/dark/3.png
+                wait $! || exit 2
+                $imprint \(options) --epochs 100000 --resume --json > lines 2> all &
+                while [ $(wc -l < lines) -lt 2 ] && kill -0 $!; do :; done
+                mv photos away
+                wait $! && exit 3
+                mv away photos
+                $imprint \(options) --epochs 62 --resume --json > last
+                """, folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            func text(_ name: String) throws -> String {
+                try String(contentsOf: folder.appending(path: name), encoding: .utf8)
+            }
+            let one = try text("one")
+            #expect(one.components(separatedBy: "dark/3.png").count == 2, "\(one)")
+            let all = try text("all")
+            #expect(all.components(separatedBy: "Error").count == 2, "\(all)")
+            let last = CommandOutput(status: 0, output: try text("last"), errors: "").lines.last
+            #expect((last?["epochs"] as? Int).map { $0 >= 62 } == true)
+        }
+    }
+}
