@@ -24,18 +24,6 @@ import Testing
         #expect(evaluation.perLabel[1].count == 2)
     }
 
-    @Test("A precision–recall curve has a point for each threshold that something reaches")
-    func precisionRecall() {
-        let evaluation = evaluation([(0, 0.1), (0, 0.72), (1, 0.9), (1, 0.41)])
-        let curve = evaluation.precisionRecall["yes"] ?? []
-        #expect(curve.count == 19)
-        #expect(curve[0] == .init(threshold: 0, precision: 0.5, recall: 1))
-        #expect(curve[4] == .init(threshold: 0.2, precision: 2.0 / 3, recall: 1))
-        #expect(curve[10] == .init(threshold: 0.5, precision: 0.5, recall: 0.5))
-        #expect(curve[16] == .init(threshold: 0.8, precision: 1, recall: 0.5))
-        #expect(self.evaluation([(0, 0.1)]).precisionRecall.keys.sorted() == ["no"])
-    }
-
     @Test("The area under the ROC curve counts ordered pairs, ties half")
     func auc() {
         // The pairs (yes, no) in order: .9 > .1, .9 > .7, .4 > .1, .4 < .7: three of four.

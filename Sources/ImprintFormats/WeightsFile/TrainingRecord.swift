@@ -43,8 +43,15 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
     public var validationImages: [String: Int]
     /// What was measured after each epoch.
     public var history: [EpochMetrics]
-    /// The precision–recall curve of each label, on the validation images after the last epoch.
+    /// The precision–recall curve of each label that some validation image bears, by rising thresholds, as measured on these
+    /// images after the last epoch.
     public var precisionRecall: [String: [PrecisionRecallPoint]]
+    /// The least confidence from which on each of these labels is best believed, 0…1; `nil` where it was not measured.
+    ///
+    /// It is that of the highest F1 on the validation images.
+    public var thresholds: [String: Double]?
+    /// How the confidences were made honest; `nil` where they were left as they are.
+    public var calibration: Calibration?
 
     /// Makes a record.
     public init(
@@ -52,7 +59,8 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
         labelSmoothing: Float = 0,
         augmentations: [String] = [], dataDigest: String? = nil, trainingImages: [String: Int] = [:],
         validationImages: [String: Int] = [:], history: [EpochMetrics] = [],
-        precisionRecall: [String: [PrecisionRecallPoint]] = [:]
+        precisionRecall: [String: [PrecisionRecallPoint]] = [:], thresholds: [String: Double]? = nil,
+        calibration: Calibration? = nil
     ) {
         self.seed = seed
         self.epochs = epochs
@@ -66,6 +74,8 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
         self.validationImages = validationImages
         self.history = history
         self.precisionRecall = precisionRecall
+        self.thresholds = thresholds
+        self.calibration = calibration
     }
 }
 
