@@ -3,7 +3,7 @@ public import ImprintFormats
 /// Which observations are believed; where none is, an image shows none of the labels.
 ///
 /// ```swift
-/// var rule = ConfidenceRule(threshold: .ofLabel)
+/// let rule = ConfidenceRule(threshold: .ofLabel)
 /// try rule.check(classifier.weights)
 /// let seen = try classifier.classify(photo).filter(rule.accepts)
 /// ```

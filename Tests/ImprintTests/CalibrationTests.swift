@@ -1,6 +1,7 @@
 import Foundation
 import Imprint
 import ImprintCore
+import ImprintImages
 import Testing
 
 @Suite struct CalibrationTests {
@@ -82,5 +83,29 @@ import Testing
         #expect(confidences == [0, 0, 1])
         let two = calibration.confidences([2 * Float(log(3.0)), 0])
         #expect(abs(two[0] - 0.75) < 1e-6 && abs(two[1] - 0.25) < 1e-6)
+    }
+
+    @Test("A model with the temperature folded in has the calibration error that was found, and the same predictions")
+    func folded() throws {
+        try withPictures(["down", "left", "up"], perLabel: 8) { folder in
+            let weights = try train(folder, quickTraining(epochs: 4))
+            let images = try ImageFolder(at: folder)
+            let before = try ImageClassifier(weights).evaluate(on: images)
+            // log p is the logits but for a constant, which softmax does not see.
+            let logits = before.results.map { $0.confidences.map { log($0) } }
+            let calibration = try #require(Calibration(logits: logits, labels: before.results.map(\.label)))
+            #expect(abs(calibration.temperature - 1) > 0.01)
+            #expect(abs(calibration.errorBefore - before.calibrationError) < 1e-4)
+            let calibrated = try #require(try weights.calibrated(calibration.temperature))
+            let after = try ImageClassifier(calibrated).evaluate(on: images)
+            #expect(abs(calibration.errorAfter - after.calibrationError) < 1e-4)
+            #expect(after.results.map(\.predicted) == before.results.map(\.predicted))
+            #expect(after.logLoss < before.logLoss)
+            for (result, logits) in zip(after.results, logits) {
+                for (found, expected) in zip(result.confidences, calibration.confidences(logits)) {
+                    #expect(abs(found - expected) < 1e-5)
+                }
+            }
+        }
     }
 }

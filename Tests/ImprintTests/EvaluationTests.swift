@@ -99,7 +99,7 @@ import Testing
         #expect(evaluation.worstMistakes(0).isEmpty)
     }
 
-    @Test("A reliability bin contains its upper bound, and the error weighs bins by their images")
+    @Test("Images are in the bin of their highest confidence, and the error weighs bins by their images")
     func reliability() {
         // 0.6 as a float is more than 9 / 15.
         let evaluation = evaluation([(1, 0.6), (1, 1), (0, 1), (1, 0.75)])

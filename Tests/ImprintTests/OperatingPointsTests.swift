@@ -30,7 +30,7 @@ import Testing
     @Test("A long curve keeps both ends and recalls that are evenly spread", arguments: [1, 2, 37])
     func long(every: Int) throws {
         // Confidences rise with the places, and images of the label are mixed among them, more at the upper end.
-        let evaluation = evaluation((0..<3000).map { ($0 % every == 0 || $0 > 2500, Float($0) / 3000) })
+        let evaluation = evaluation((0..<3000).map { ($0 % every == every - 1 || $0 > 2500, Float($0) / 3000) })
         let exact = try #require(evaluation.precisionRecallCurve(of: "yes"))
         let curve = try #require(evaluation.precisionRecall["yes"])
         #expect(exact.count == 3000)

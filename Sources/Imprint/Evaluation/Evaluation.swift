@@ -12,7 +12,7 @@ public struct Evaluation: Sendable {
         public let url: URL
         /// The place of its true label in `labels`.
         public let label: Int
-        /// The confidence in every label, in the order of `labels`.
+        /// The confidence in every label, 0…1, in the order of `labels`.
         public let confidences: [Float]
 
         /// Makes a result.

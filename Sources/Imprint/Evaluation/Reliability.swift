@@ -3,9 +3,9 @@ internal import Foundation
 extension Evaluation {
     /// The images whose highest confidence lies in one part of 0…1: a bar of a reliability diagram.
     public struct ReliabilityBin: Codable, Hashable, Sendable {
-        /// The end of the part that it does not contain, but for 0.
+        /// Where the part begins.
         public let lowerBound: Double
-        /// The end of the part that it contains.
+        /// Where the part ends.
         public let upperBound: Double
         /// How many images it has.
         public let count: Int
@@ -24,7 +24,8 @@ extension Evaluation {
         for result in results {
             let predicted = result.predicted
             let confidence = Double(result.confidences[predicted])
-            let bin = min(max(Int((confidence * Double(bins)).rounded(.up)) - 1, 0), bins - 1)
+            // No Float lies between two bins: of the multiples of 1/15 only 0 and 1 are some.
+            let bin = min(max(Int(confidence * Double(bins)), 0), bins - 1)
             counts[bin].count += 1
             counts[bin].right += predicted == result.label ? 1 : 0
             counts[bin].confidence += confidence
