@@ -91,7 +91,9 @@ let package = Package(
         .testTarget(
             name: "ImprintFormatsTests", dependencies: ["ImprintFormats", "TestSupport"], exclude: ["Fixtures"],
             swiftSettings: settings),
-        .testTarget(name: "ImprintTests", dependencies: ["Imprint", "TestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "ImprintTests", dependencies: ["Imprint", "TestSupport"], exclude: ["Fixtures"],
+            swiftSettings: settings),
         .testTarget(
             name: "ImprintBenchmarksTests", dependencies: ["ImprintBenchmarks", "TestSupport"], swiftSettings: settings),
         .testTarget(

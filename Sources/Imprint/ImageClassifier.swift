@@ -88,9 +88,13 @@ public final class ImageClassifier: Sendable {
     }
 
     private func observations(_ confidences: [Float]) -> [Observation] {
-        zip(labels, confidences).map { Observation(label: $0, confidence: $1) }
-            .enumerated().sorted { ($1.element.confidence, $0.offset) < ($0.element.confidence, $1.offset) }
-            .map(\.element)
+        Observation.ranked(
+            zip(labels, confidences).map { label, confidence in
+                Observation(
+                    label: label, confidence: confidence,
+                    precisionRecallCurve: weights.training?.precisionRecall[label] ?? [],
+                    threshold: weights.training?.thresholds?[label])
+            })
     }
 
     private func withPlan<Result>(_ body: (Plan) -> Result) -> Result {

@@ -10,6 +10,8 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
     case noHead(network: String)
     /// What a model computes for an image are no numbers.
     case noConfidence(network: String)
+    /// A model does not know from which confidence on some of its labels are to be believed.
+    case notMeasured(what: String, labels: [String])
     /// Training was stopped before the first epoch was done; the file holds what was done, where checkpoints are written.
     case stoppedTooEarly(checkpoint: String?)
     /// There is a checkpoint of a run that has not ended, which a new run would replace.
@@ -35,6 +37,11 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
         case .noConfidence(let network):
             "the network \"\(network)\" of the model computes no numbers for an image: its parameters or its preprocessing are "
                 + "too large; train it again with a lower learning rate, or get the file again from where it came"
+        case .notMeasured(let what, let labels):
+            "the model has no \(what) of \(labels.prefix(5).joined(separator: ", "))"
+                + (labels.count > 5 ? " and \(labels.count - 5) more labels" : "")
+                + ": its training measured none on images of them; train it again with images of every label to validate on, "
+                + "or choose a threshold as a number"
         case .stoppedTooEarly(nil):
             "training was stopped before its first epoch was done, so there is no model"
         case .stoppedTooEarly(let checkpoint?):

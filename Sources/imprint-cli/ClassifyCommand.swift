@@ -16,8 +16,24 @@ struct ClassifyCommand: ParsableCommand {
     @Option(help: "The greatest number of labels to show for a photo.")
     var top = 5
 
-    @Option(help: "The least confidence to show, 0 to 1.")
-    var threshold: Float = 0
+    @Option(
+        help: ArgumentHelp(
+            "The least confidence to show, 0 to 1, or auto: the threshold that the model has for each label.",
+            valueName: "number or auto"))
+    var threshold = ThresholdArgument("0")
+
+    @Option(
+        help: ArgumentHelp(
+            "Show labels from the confidence on at which they were so precise on the validation images, 0 to 1.",
+            valueName: "share"))
+    var minimumPrecision: Double?
+
+    @Option(
+        help: ArgumentHelp(
+            "Show labels from the confidence on at which so much of them was recalled, 0 to 1; with --minimum-precision, "
+                + "those alone that are so precise there.",
+            valueName: "share"))
+    var minimumRecall: Double?
 
     @Option(help: "How a photo is fitted into the network's input. (default: as in training)")
     var cropAndScale: CropAndScale?
@@ -27,17 +43,21 @@ struct ClassifyCommand: ParsableCommand {
     func validate() throws {
         try requirePaths([model] + files)
         try require(top, "--top", in: 1...1_000_000)
-        try require(threshold, "--threshold", in: 0...1)
+        try require(minimumPrecision ?? 0, "--minimum-precision", in: 0...1)
+        try require(minimumRecall ?? 0, "--minimum-recall", in: 0...1)
+        _ = try threshold.threshold()
     }
 
     func run() throws {
         let classifier = try ImageClassifier(contentsOf: URL(filePath: model), threads: common.threadCount)
+        let rule = ConfidenceRule(
+            threshold: try threshold.threshold(), minimumPrecision: minimumPrecision, minimumRecall: minimumRecall)
+        try rule.check(classifier.weights)
         var failures = 0
         for file in files {
             do {
                 let observations = try classifier.classify(URL(filePath: file), cropAndScale: cropAndScale)
-                    .prefix(top).filter { $0.confidence >= threshold }
-                try show(file, observations)
+                try show(file, Array(observations.filter(rule.accepts).prefix(top)))
             } catch let error as ImageError {
                 failures += 1
                 Terminal.note("Error: \(error)")
@@ -51,7 +71,7 @@ struct ClassifyCommand: ParsableCommand {
             try Terminal.emit(ClassificationLine(file: file, observations: observations))
         } else {
             let seen = observations.map { "\($0.label) \(Terminal.percent($0.confidence))" }
-            try Terminal.show("\(file): \(seen.isEmpty ? "nothing above the threshold" : seen.joined(separator: ", "))")
+            try Terminal.show("\(file): \(seen.isEmpty ? "none of these" : seen.joined(separator: ", "))")
         }
     }
 }
@@ -59,4 +79,22 @@ struct ClassifyCommand: ParsableCommand {
 private struct ClassificationLine: Encodable {
     let file: String
     let observations: [Observation]
+}
+
+/// The least confidence as it was typed: a number, or "auto".
+struct ThresholdArgument: ExpressibleByArgument {
+    private let text: String
+
+    init(_ text: String) { self.text = text }
+    init?(argument: String) { text = argument }
+
+    var defaultValueDescription: String { text }
+
+    func threshold() throws -> ConfidenceRule.Threshold {
+        if text == "auto" { return .ofLabel }
+        guard let number = Float(text), (0...1).contains(number) else {
+            throw ValidationError("--threshold is \(text), expected a number from 0 to 1, or auto.")
+        }
+        return .confidence(number)
+    }
 }

@@ -13,6 +13,9 @@ struct EvaluateCommand: ParsableCommand {
     @Argument(help: "The folder of photos: one sub-folder per label.")
     var data: String
 
+    @Flag(help: "Show the worst mistakes; with --json, what was said of every photo.")
+    var images = false
+
     @OptionGroup var common: CommonOptions
 
     func validate() throws { try requirePaths([model, data]) }
@@ -28,36 +31,43 @@ struct EvaluateCommand: ParsableCommand {
         bar.clear()
         for image in evaluation.skipped { Terminal.note("Skipped: \(image.reason)") }
         if common.json {
+            if images {
+                for result in evaluation.results { try Terminal.emit(ImageLine(result, labels: evaluation.labels)) }
+            }
             try Terminal.emit(EvaluationLine(evaluation))
         } else {
-            try Terminal.show(table(evaluation))
+            try Terminal.show(EvaluationTable(evaluation).text(mistakes: images ? 10 : 0))
         }
     }
+}
 
-    private func table(_ evaluation: Evaluation) -> String {
-        let labels = evaluation.labels
-        let width = max(labels.map(\.count).max() ?? 0, 9) + 2
-        func cell(_ text: String) -> String { String(repeating: " ", count: max(width - text.count, 1)) + text }
-        func share(_ value: Double?) -> String { value.map { Terminal.percent($0) } ?? "–" }
-        var lines = ["accuracy \(Terminal.percent(evaluation.accuracy)) on \(evaluation.results.count) images"]
-        if let auc = evaluation.auc { lines[0] += String(format: ", AUC %.4f", auc) }
-        lines += ["", cell("label") + cell("precision") + cell("recall") + cell("count")]
-        lines += evaluation.perLabel.map {
-            cell($0.label) + cell(share($0.precision)) + cell(share($0.recall)) + cell("\($0.count)")
-        }
-        lines += [
-            "", "confusion: rows are the true labels, columns what the model said",
-            cell("") + labels.map(cell).joined(),
-        ]
-        lines += zip(labels, evaluation.confusion).map { label, row in
-            cell(label) + row.map { cell("\($0)") }.joined()
-        }
-        return lines.joined(separator: "\n")
+private struct ImageLine: Encodable {
+    let event = "image"
+    let file: String
+    let label: String
+    let predicted: String
+    let correct: Bool
+    let observations: [Observation]
+
+    init(_ result: Evaluation.Result, labels: [String]) {
+        file = result.url.path(percentEncoded: false)
+        label = labels[result.label]
+        predicted = labels[result.predicted]
+        correct = result.isCorrect
+        observations = result.observations(labels: labels)
     }
 }
 
 private struct EvaluationLine: Encodable {
     let accuracy: Double
+    let accuracyInterval: [Double]
+    let top5: Double?
+    let macroPrecision: Double
+    let macroRecall: Double
+    let macroF1: Double
+    let balancedAccuracy: Double
+    let logLoss: Double
+    let calibrationError: Double
     let images: Int
     let labels: [String]
     let confusion: [[Int]]
@@ -67,6 +77,15 @@ private struct EvaluationLine: Encodable {
 
     init(_ evaluation: Evaluation) {
         accuracy = evaluation.accuracy
+        accuracyInterval = [evaluation.accuracyInterval.lowerBound, evaluation.accuracyInterval.upperBound]
+        top5 = evaluation.labels.count > 5 ? evaluation.topAccuracy(5) : nil
+        let averages = evaluation.macroAverages
+        macroPrecision = averages.precision
+        macroRecall = averages.recall
+        macroF1 = averages.f1
+        balancedAccuracy = evaluation.balancedAccuracy
+        logLoss = evaluation.logLoss
+        calibrationError = evaluation.calibrationError
         images = evaluation.results.count
         labels = evaluation.labels
         confusion = evaluation.confusion

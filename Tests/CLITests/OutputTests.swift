@@ -13,18 +13,11 @@ import Testing
         arguments: [
             ("inspect", "inspect m.imprint --plan --threads 1"), ("evaluate", "evaluate m.imprint photos"),
             ("classify", "classify m.imprint photos/dark/0.png photos/bright/0.png --threshold 0.1"),
+            ("classify-auto", "classify m.imprint photos/*/*.png --threshold auto"),
         ])
     func printed(verb: String, job: String) throws {
         try withTemporaryFolder { folder in
-            try model().write(to: folder.appending(path: "m.imprint"))
-            for (path, grey) in [
-                ("dark/0", 20), ("dark/1", 110), ("dark/2", 150), ("bright/0", 230), ("bright/1", 140),
-            ] {
-                let file = folder.appending(path: "photos/\(path).png")
-                try FileManager.default.createDirectory(
-                    at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
-                try ImageFile.write(Image(width: 9, height: 12, filledWith: UInt8(grey)), to: file)
-            }
+            try writeModelAndPhotos(to: folder)
             let run = try shell("$imprint \(job)", folder: folder)
             let fixture = packageFolder.appending(path: "Tests/CLITests/Fixtures/output-\(verb).txt")
             #expect(run.status == 0)
@@ -70,17 +63,149 @@ import Testing
         #expect(run.errors.contains("are about the plan; add --plan."), "\(run.errors)")
     }
 
-    /// A classifier by brightness: with x the mean from −1 to 1, the logits are 2x and −2x.
-    private func model() throws -> WeightsFile {
+    @Test(
+        "A least precision, recall or threshold leaves what is sure enough on the validation images",
+        arguments: [
+            // The confidences in "dark" are .967, .634, .331 and .039, .403; those in "bright" what is left.
+            ("--minimum-precision 0.9", [["dark"], [], [], ["bright"], []]),
+            (
+                "--minimum-recall 1",
+                [["dark"], ["dark", "bright"], ["bright", "dark"], ["bright"], ["bright", "dark"]]
+            ),
+            ("--minimum-recall 0.4 --minimum-precision 0.9", [["dark"], [], [], ["bright"], []]),
+            ("--minimum-recall 1 --minimum-precision 0.9", [[], [], [], [], []]),
+            ("--threshold auto", [["dark"], ["dark"], [], ["bright"], []]),
+            ("--threshold auto --minimum-precision 0.9", [["dark"], [], [], ["bright"], []]),
+            ("--threshold 0.5 --top 1", [["dark"], ["dark"], ["bright"], ["bright"], ["bright"]]),
+        ])
+    func sureEnough(options: String, expected: [[String]]) throws {
+        try withTemporaryFolder { folder in
+            try writeModelAndPhotos(to: folder)
+            let files = ["dark/0", "dark/1", "dark/2", "bright/0", "bright/1"].map { "photos/\($0).png" }
+            let run = try shell(
+                "$imprint classify m.imprint \(files.joined(separator: " ")) \(options) --json", folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            let labels = run.lines.map { line in
+                (line["observations"] as? [[String: Any]])?.compactMap { $0["label"] as? String }
+            }
+            #expect(labels == expected)
+        }
+    }
+
+    @Test(
+        "A model that was not validated has no thresholds and curves, and says what to do",
+        arguments: [
+            ("--threshold auto", "no threshold of bright, dark"),
+            ("--minimum-precision 0.9", "no precision–recall curve of bright, dark"),
+            ("--minimum-recall 0.9", "train it again with images of every label to validate on"),
+        ])
+    func unmeasured(options: String, message: String) throws {
+        try withTemporaryFolder { folder in
+            try model().write(to: folder.appending(path: "m.imprint"))
+            let run = try shell("$imprint classify m.imprint x.png \(options) --json", folder: folder)
+            #expect(run.status == 1 && run.output.isEmpty)
+            #expect(run.errors.contains(message), "\(run.errors)")
+        }
+    }
+
+    @Test("Evaluating has all keys of its contract, and a line for each photo where that is asked for")
+    func evaluationLines() throws {
+        try withTemporaryFolder { folder in
+            try writeModelAndPhotos(to: folder)
+            let lines = try imprint("evaluate", "m.imprint", "photos", "--json", "--images", folder: folder).lines
+            #expect(lines.count == 6)
+            let image = try #require(lines.first { ($0["file"] as? String)?.hasSuffix("photos/dark/2.png") == true })
+            #expect(image["event"] as? String == "image" && image["correct"] as? Bool == false)
+            #expect(image["label"] as? String == "dark" && image["predicted"] as? String == "bright")
+            let observations = try #require(image["observations"] as? [[String: Any]])
+            #expect(observations.map { $0["label"] as? String } == ["bright", "dark"])
+            #expect(observations.allSatisfy { $0.count == 2 && $0["confidence"] is Double })
+            let last = try #require(lines.last)
+            #expect(
+                last.keys.sorted() == [
+                    "accuracy", "accuracyInterval", "auc", "balancedAccuracy", "calibrationError", "confusion",
+                    "images",
+                    "labels", "logLoss", "macroF1", "macroPrecision", "macroRecall", "perLabel", "skipped",
+                ])
+            #expect((last["accuracyInterval"] as? [Double])?.count == 2)
+            let labels = try #require(last["perLabel"] as? [[String: Any]])
+            #expect(
+                labels.allSatisfy {
+                    $0.keys.sorted() == ["auc", "averagePrecision", "count", "f1", "label", "precision", "recall"]
+                })
+            let plain = try imprint("evaluate", "m.imprint", "photos", "--json", folder: folder).lines
+            #expect(plain.count == 1)
+        }
+    }
+
+    @Test("The worst mistakes are listed for people, and wide tables shortened to 80 columns")
+    func manyLabels() throws {
+        try withTemporaryFolder { folder in
+            let labels = (0..<12).map { "a label that is quite long \($0)" }
+            try model(labels: labels).write(to: folder.appending(path: "m.imprint"))
+            for label in labels.suffix(3) {
+                for (place, grey) in [10, 240].enumerated() {
+                    try writePicture(folder.appending(path: "photos/\(label)/\(place).png"), grey: UInt8(grey))
+                }
+            }
+            let run = try imprint("evaluate", "m.imprint", "photos", "--images", folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            let lines = run.output.split(separator: "\n", omittingEmptySubsequences: false)
+            let mistakes = try #require(lines.firstIndex { $0.hasPrefix("worst mistakes") })
+            #expect(lines[..<mistakes].allSatisfy { $0.count <= 80 }, "\(run.output)")
+            #expect(run.output.contains("among the best 5"))
+            #expect(run.output.contains("confusion, most frequent first"))
+            #expect(lines[(mistakes + 1)...].filter { !$0.isEmpty }.allSatisfy { $0.hasSuffix(".png") })
+            let line = try #require(try imprint("evaluate", "m.imprint", "photos", "--json", folder: folder).lines.last)
+            #expect(line["top5"] is Double && line["auc"] == nil)
+        }
+    }
+
+    private func writePicture(_ file: URL, grey: UInt8) throws {
+        try FileManager.default.createDirectory(
+            at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try ImageFile.write(Image(width: 9, height: 12, filledWith: grey), to: file)
+    }
+
+    /// Photos, and a model with a record of having been validated on them.
+    private func writeModelAndPhotos(to folder: URL) throws {
+        let record = TrainingRecord(
+            seed: 1, epochs: 1, batchSize: 1, optimizer: SGD.Options(learningRate: 0.1),
+            trainingImages: ["bright": 4, "dark": 6], validationImages: ["bright": 2, "dark": 3],
+            history: [
+                EpochMetrics(epoch: 1, loss: 0.5, accuracy: 0.9, validationAccuracy: 0.8, learningRate: 0.1)
+            ],
+            precisionRecall: [
+                "bright": [
+                    .init(threshold: 0.3, precision: 0.5, recall: 1), .init(threshold: 0.9, precision: 1, recall: 0.5),
+                ],
+                "dark": [
+                    .init(threshold: 0.3, precision: 0.75, recall: 1),
+                    .init(threshold: 0.6, precision: 0.8, recall: 0.7),
+                    .init(threshold: 0.9, precision: 1, recall: 0.4),
+                ],
+            ], thresholds: ["bright": 0.7, "dark": 0.5])
+        try model(training: record).write(to: folder.appending(path: "m.imprint"))
+        for (path, grey) in [
+            ("dark/0", 20), ("dark/1", 110), ("dark/2", 150), ("bright/0", 230), ("bright/1", 140),
+        ] {
+            try writePicture(folder.appending(path: "photos/\(path).png"), grey: UInt8(grey))
+        }
+    }
+
+    /// A classifier by brightness: with x the mean from −1 to 1, the logits are 2x and −2x, and so on by turns.
+    private func model(
+        labels: [String] = ["bright", "dark"], training: TrainingRecord? = nil
+    ) throws -> WeightsFile {
         var builder = NetworkBuilder(name: "brightness", input: Shape(height: 8, width: 8, channels: 3))
         builder.add(GlobalAveragePool(), named: "mean")
-        builder.add(Dense(outputChannels: 2), named: "head")
+        builder.add(Dense(outputChannels: labels.count), named: "head")
         builder.add(Softmax(), named: "confidence")
         let network = try builder.network()
         let parameters = try Parameters(network, seed: 0)
-        parameters["head.weight"] = [2, -2, 2, -2, 2, -2].map { $0 / 3 }
+        parameters["head.weight"] = (0..<3 * labels.count).map { ($0 % labels.count % 2 == 0 ? 2 : -2) / 3 }
         return WeightsFile(
-            network: network, parameters: parameters, labels: ["bright", "dark"],
-            preprocessing: Preprocessing(width: 8, height: 8))
+            network: network, parameters: parameters, labels: labels,
+            preprocessing: Preprocessing(width: 8, height: 8), training: training)
     }
 }

@@ -31,7 +31,9 @@ func sampleWeights(
                 EpochMetrics(
                     epoch: 2, loss: 0.7, accuracy: 0.5, validationLoss: 0.3, validationAccuracy: 0.9, learningRate: 0.1),
             ],
-            precisionRecall: ["logo": [.init(threshold: 0.5, precision: 1, recall: 0.25)]]),
+            precisionRecall: ["logo": [.init(threshold: 0.5, precision: 1, recall: 0.25)]],
+            thresholds: ["logo": 0.1 + 0.2],
+            calibration: Calibration(temperature: 1.75, errorBefore: 0.1, errorAfter: 0.03, images: 7)),
         base: SHA256.hexadecimal(of: [1]), precision: precision)
 }
 

@@ -5,11 +5,15 @@ import Testing
 @Suite struct EvaluationTests {
     /// Results from pairs of (true label, confidence in the second label).
     private func evaluation(_ pairs: [(Int, Float)]) -> Evaluation {
+        evaluation(labels: 2, pairs.map { ($0, [1 - $1, $1]) })
+    }
+
+    private func evaluation(labels: Int, _ images: [(label: Int, confidences: [Float])]) -> Evaluation {
         Evaluation(
-            labels: ["no", "yes"],
-            results: pairs.map { label, confidence in
+            labels: labels == 2 ? ["no", "yes"] : (0..<labels).map { "\($0)" },
+            results: images.enumerated().map { place, image in
                 Evaluation.Result(
-                    url: URL(filePath: "x.png"), label: label, confidences: [1 - confidence, confidence])
+                    url: URL(filePath: "/\(place).png"), label: image.label, confidences: image.confidences)
             }, skipped: [])
     }
 
@@ -20,20 +24,10 @@ import Testing
         #expect(evaluation.confusion == [[2, 1], [1, 1]])
         #expect(evaluation.perLabel[0].precision == 2.0 / 3)
         #expect(evaluation.perLabel[0].recall == 2.0 / 3)
+        #expect(evaluation.perLabel[0].f1 == 2.0 / 3)
         #expect(evaluation.perLabel[1].precision == 0.5)
         #expect(evaluation.perLabel[1].count == 2)
-    }
-
-    @Test("A precision–recall curve has a point for each threshold that something reaches")
-    func precisionRecall() {
-        let evaluation = evaluation([(0, 0.1), (0, 0.72), (1, 0.9), (1, 0.41)])
-        let curve = evaluation.precisionRecall["yes"] ?? []
-        #expect(curve.count == 19)
-        #expect(curve[0] == .init(threshold: 0, precision: 0.5, recall: 1))
-        #expect(curve[4] == .init(threshold: 0.2, precision: 2.0 / 3, recall: 1))
-        #expect(curve[10] == .init(threshold: 0.5, precision: 0.5, recall: 0.5))
-        #expect(curve[16] == .init(threshold: 0.8, precision: 1, recall: 0.5))
-        #expect(self.evaluation([(0, 0.1)]).precisionRecall.keys.sorted() == ["no"])
+        #expect(abs(evaluation.balancedAccuracy - (2.0 / 3 + 0.5) / 2) < 1e-15)
     }
 
     @Test("The area under the ROC curve counts ordered pairs, ties half")
@@ -43,13 +37,101 @@ import Testing
         #expect(evaluation([(0, 0.5), (1, 0.5)]).auc == 0.5)
         #expect(evaluation([(0, 0.2), (1, 0.8)]).auc == 1)
         #expect(evaluation([(1, 0.8)]).auc == nil)
+        #expect(evaluation(labels: 3, [(0, [1, 0, 0]), (1, [0, 1, 0])]).auc == nil)
     }
 
     @Test("A label that nothing was given has no precision, one without images no recall")
-    func empty() {
+    func missingLabel() {
         let evaluation = evaluation([(0, 0.1)])
-        #expect(evaluation.perLabel[1].precision == nil)
-        #expect(evaluation.perLabel[1].recall == nil)
+        let yes = evaluation.perLabel[1]
+        #expect(yes.precision == nil && yes.recall == nil && yes.f1 == nil)
+        #expect(yes.auc == nil && yes.averagePrecision == nil && yes.count == 0)
         #expect(evaluation.perLabel[0].recall == 1)
+        #expect(evaluation.perLabel[0].averagePrecision == 1)
+        #expect(evaluation.rocCurve(of: "no") == nil && evaluation.rocCurve(of: "yes") == nil)
+        #expect(evaluation.precisionRecallCurve(of: "yes") == nil)
+        #expect(evaluation.precisionRecall.keys.sorted() == ["no"])
+        #expect(evaluation.thresholds.keys.sorted() == ["no"])
+        // A label that nobody bears and that nothing was given takes no part in averages.
+        #expect(evaluation.macroAverages.f1 == 1 && evaluation.balancedAccuracy == 1)
+    }
+
+    @Test("Without images every value is defined")
+    func empty() {
+        let evaluation = evaluation([])
+        #expect(evaluation.accuracy == 0 && evaluation.topAccuracy(1) == 0 && evaluation.accuracyInterval == 0...1)
+        #expect(evaluation.calibrationError == 0 && evaluation.logLoss == 0 && evaluation.balancedAccuracy == 0)
+        #expect(evaluation.macroAverages.precision == 0)
+        #expect(evaluation.thresholds.isEmpty && evaluation.precisionRecall.isEmpty)
+        #expect(evaluation.worstMistakes(3).isEmpty)
+        #expect(evaluation.reliability.count == 15 && evaluation.reliability.allSatisfy { $0.accuracy == nil })
+    }
+
+    /// The bounds are the shares s for which (right / count − s)² = 1.96² · s · (1 − s) / count, as numpy finds them.
+    @Test(
+        "The interval of the accuracy is Wilson's",
+        arguments: [
+            (8, 10, 0.4901624715, 0.9433178485), (0, 10, 0, 0.2775327999), (10, 10, 0.7224672001, 1),
+            (1, 1, 0.2065493144, 1), (900, 1000, 0.8798480368, 0.9170905564),
+        ])
+    func interval(right: Int, count: Int, low: Double, high: Double) {
+        let evaluation = evaluation((0..<count).map { (1, $0 < right ? 0.75 : 0.25) })
+        #expect(abs(evaluation.accuracyInterval.lowerBound - low) < 1e-9)
+        #expect(abs(evaluation.accuracyInterval.upperBound - high) < 1e-9)
+    }
+
+    @Test("Among equal confidences the first label is the better one, everywhere")
+    func ties() {
+        let evaluation = evaluation(
+            labels: 3, [(0, [0.4, 0.4, 0.2]), (1, [0.4, 0.4, 0.2]), (2, [0.4, 0.4, 0.2]), (2, [0.2, 0.4, 0.4])])
+        #expect(evaluation.results.map(\.predicted) == [0, 0, 0, 1])
+        #expect([1, 2, 3].map(evaluation.topAccuracy) == [0.25, 0.75, 1])
+        let observations = evaluation.results[3].observations(labels: evaluation.labels)
+        #expect(observations.map(\.label) == ["1", "2", "0"])
+        #expect(observations.map(\.confidence) == [0.4, 0.4, 0.2])
+    }
+
+    @Test("The worst mistakes are the surest ones, of equally sure ones the first")
+    func worstMistakes() {
+        let evaluation = evaluation([(0, 0.6), (0, 0.9), (1, 0.95), (1, 0.1), (0, 0.9), (0, 0.2)])
+        #expect(evaluation.worstMistakes(9).map(\.url.lastPathComponent) == ["1.png", "3.png", "4.png", "0.png"])
+        #expect(evaluation.worstMistakes(2).map(\.url.lastPathComponent) == ["1.png", "3.png"])
+        #expect(evaluation.worstMistakes(0).isEmpty)
+    }
+
+    @Test("Images are in the bin of their highest confidence, and the error weighs bins by their images")
+    func reliability() {
+        // 0.6 as a float is more than 9 / 15.
+        let evaluation = evaluation([(1, 0.6), (1, 1), (0, 1), (1, 0.75)])
+        let bins = evaluation.reliability
+        #expect(bins.filter { $0.count > 0 }.map(\.count) == [1, 1, 2])
+        #expect(bins[9].count == 1 && bins[11].count == 1 && bins[14].count == 2)
+        #expect(bins[14].accuracy == 0.5 && bins[14].meanConfidence == 1 && bins[14].upperBound == 1)
+        #expect(bins[0].lowerBound == 0 && bins[0].meanConfidence == nil)
+        #expect(abs(evaluation.calibrationError - (0.4 + 0.25 + 2 * 0.5) / 4) < 1e-6)
+    }
+
+    @Test("A confidence of 0 in the true label costs much, not everything")
+    func logLoss() {
+        #expect(evaluation([(1, 0)]).logLoss == -log(Double.ulpOfOne))
+        #expect(abs(evaluation([(1, 0.5), (0, 0.75)]).logLoss - (log(2) + log(4)) / 2) < 1e-12)
+        #expect(evaluation([(1, 1)]).logLoss == 0)
+    }
+
+    @Test("Per-label metrics are written with all keys")
+    func json() throws {
+        let text = String(decoding: try JSONEncoder().encode(evaluation([(0, 0.1)]).perLabel[1]), as: UTF8.self)
+        for key in ["precision", "recall", "f1", "auc", "averagePrecision"] {
+            #expect(text.contains("\"\(key)\":null"))
+        }
+    }
+
+    @Test("Many images with many labels are not compared pair by pair")
+    func many() {
+        let images = (0..<20_000).map { image in
+            (label: image % 20, confidences: (0..<20).map { Float((image &* 7919 &+ $0 &* 104_729) % 1000) / 1000 })
+        }
+        let metrics = evaluation(labels: 20, images).perLabel
+        #expect(metrics.allSatisfy { $0.count == 1000 && abs(($0.auc ?? 0) - 0.5) < 0.1 })
     }
 }

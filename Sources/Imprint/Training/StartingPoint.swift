@@ -50,12 +50,6 @@ extension TrainingConfiguration {
 }
 
 extension Network {
-    /// The name of the dense layer at the end, before a softmax.
-    fileprivate var headName: String? {
-        let last = nodes.last { !($0.layer is Softmax) }
-        return last?.layer is Dense ? last?.name : nil
-    }
-
     /// The same network with a head for another number of labels.
     fileprivate func replacingHead(labels: Int) throws(NetworkError) -> Network {
         let head = headName

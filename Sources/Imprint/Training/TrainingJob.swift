@@ -167,10 +167,12 @@ final class TrainingJob {
         guard let best = progress.best else {
             throw ImprintError.stoppedTooEarly(checkpoint: run.store?.file.path)
         }
-        let evaluation = try images.validation.map { loader in
-            let measured = try session.measureBest(over: loader, onLost: noteLost)
-            return evaluate(measured, loader)
+        let measured = try images.validation.map { try ($0, session.measureBest(over: $0, onLost: noteLost)) }
+        let calibration = measured.flatMap { loader, measured in
+            configuration.calibrates
+                ? Calibration(logits: measured.logits, labels: measured.places.map { loader.items[$0].label }) : nil
         }
+        let evaluation = measured.map { evaluate($1, $0, calibration) }
         let record = TrainingRecord(
             seed: configuration.seed, epochs: configuration.epochs, batchSize: configuration.batchSize,
             optimizer: session.optimizer.options, schedule: session.schedule,
@@ -179,21 +181,25 @@ final class TrainingJob {
             validationImages: images.countsByLabel(images.validation),
             labelWeights: session.labelWeights.map { Dictionary(uniqueKeysWithValues: zip(folder.labels, $0)) },
             averageDecay: configuration.averageDecay, history: progress.history,
-            keptEpoch: progress.history[best].epoch, precisionRecall: evaluation?.precisionRecall ?? [:])
+            keptEpoch: progress.history[best].epoch, precisionRecall: evaluation?.precisionRecall ?? [:],
+            thresholds: evaluation?.thresholds, calibration: calibration)
         let start = session.start
-        let weights = WeightsFile(
+        var weights = WeightsFile(
             network: start.network, parameters: session.best, labels: folder.labels,
             preprocessing: start.preprocessing, training: record, base: start.base,
             precision: configuration.precision)
+        if let calibration, let calibrated = try weights.calibrated(calibration.temperature) { weights = calibrated }
         return TrainingResult(weights: weights, evaluation: evaluation, ending: ending, lost: lost)
     }
 
-    private func evaluate(_ measured: TrainingSession.Measured, _ loader: BatchLoader) -> Evaluation {
+    private func evaluate(
+        _ measured: TrainingSession.Measured, _ loader: BatchLoader, _ calibration: Calibration?
+    ) -> Evaluation {
+        let unchanged = Calibration(temperature: 1, errorBefore: 0, errorAfter: 0, images: 0)
         let results = zip(measured.places, measured.logits).map { place, logits in
-            var logits = logits
-            let confidences = logits.withUnsafeMutableBufferPointer { SoftmaxCrossEntropy.confidences($0, batch: 1)[0] }
-            return Evaluation.Result(
-                url: loader.items[place].url, label: loader.items[place].label, confidences: confidences)
+            Evaluation.Result(
+                url: loader.items[place].url, label: loader.items[place].label,
+                confidences: (calibration ?? unchanged).confidences(logits))
         }
         return Evaluation(labels: folder.labels, results: results, skipped: loader.skipped)
     }

@@ -49,8 +49,15 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
     public var history: [EpochMetrics]
     /// The epoch (from 1) that the parameters are of; `nil` in older files, where it is the last one.
     public var keptEpoch: Int?
-    /// The precision–recall curve of each label, on the validation images after the last epoch.
+    /// The precision–recall curve of each label that some validation image bears, by rising thresholds, as measured on these
+    /// images with the finished model.
     public var precisionRecall: [String: [PrecisionRecallPoint]]
+    /// The least confidence from which on each of these labels is best believed, 0…1; `nil` where it was not measured.
+    ///
+    /// It is that of the highest F1 on the validation images.
+    public var thresholds: [String: Double]?
+    /// How the confidences were made honest; `nil` where they were left as they are.
+    public var calibration: Calibration?
 
     /// Makes a record.
     public init(
@@ -59,7 +66,8 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
         augmentations: [String] = [], dataDigest: String? = nil, trainingImages: [String: Int] = [:],
         validationImages: [String: Int] = [:], labelWeights: [String: Float]? = nil, averageDecay: Float? = nil,
         history: [EpochMetrics] = [], keptEpoch: Int? = nil,
-        precisionRecall: [String: [PrecisionRecallPoint]] = [:]
+        precisionRecall: [String: [PrecisionRecallPoint]] = [:], thresholds: [String: Double]? = nil,
+        calibration: Calibration? = nil
     ) {
         self.seed = seed
         self.epochs = epochs
@@ -76,6 +84,8 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
         self.history = history
         self.keptEpoch = keptEpoch
         self.precisionRecall = precisionRecall
+        self.thresholds = thresholds
+        self.calibration = calibration
     }
 }
 

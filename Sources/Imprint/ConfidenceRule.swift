@@ -1,0 +1,68 @@
+public import ImprintFormats
+
+/// Which observations are believed; where none is, an image shows none of the labels.
+///
+/// ```swift
+/// let rule = ConfidenceRule(threshold: .ofLabel)
+/// try rule.check(classifier.weights)
+/// let seen = try classifier.classify(photo).filter(rule.accepts)
+/// ```
+public struct ConfidenceRule: Hashable, Sendable {
+    /// The least confidence.
+    public enum Threshold: Hashable, Sendable {
+        /// This one for every label, 0…1.
+        case confidence(Float)
+        /// Each label's own, from the model's training record.
+        case ofLabel
+    }
+
+    /// The least confidence.
+    public var threshold: Threshold
+    /// The least precision at the operating point that a label's curve is looked at, 0…1; `nil` for any.
+    public var minimumPrecision: Double?
+    /// The least recall there, 0…1; `nil` for any.
+    public var minimumRecall: Double?
+
+    /// Makes a rule; without arguments every observation is accepted.
+    public init(
+        threshold: Threshold = .confidence(0), minimumPrecision: Double? = nil, minimumRecall: Double? = nil
+    ) {
+        self.threshold = threshold
+        self.minimumPrecision = minimumPrecision
+        self.minimumRecall = minimumRecall
+    }
+
+    /// Whether an observation of a classifier fulfils all of the rule.
+    ///
+    /// The confidence must reach the threshold, and that of an operating point of its label: with a minimum of precision
+    /// alone the point of the lowest threshold that is so precise, with a minimum of recall the point of the highest
+    /// threshold that recalls so much. With both, that point must also be precise enough
+    /// (`Observation.hasMinimumPrecision(_:forRecall:)`).
+    public func accepts(_ observation: Observation) -> Bool {
+        let reaches =
+            switch threshold {
+            case .confidence(let least): observation.confidence >= least
+            case .ofLabel: observation.reachesThreshold ?? false
+            }
+        guard reaches else { return false }
+        if let minimumRecall {
+            return observation.hasMinimumPrecision(minimumPrecision ?? 0, forRecall: minimumRecall)
+        }
+        return minimumPrecision.map { observation.hasMinimumRecall(0, forPrecision: $0) } ?? true
+    }
+
+    /// Checks that the model knows what the rule needs of each of its labels.
+    /// - Throws: `ImprintError.notMeasured` where it does not.
+    public func check(_ weights: WeightsFile) throws(ImprintError) {
+        func require(_ what: String, _ isKnown: (String) -> Bool) throws(ImprintError) {
+            let labels = weights.labels.filter { !isKnown($0) }
+            guard labels.isEmpty else { throw .notMeasured(what: what, labels: labels) }
+        }
+        if threshold == .ofLabel {
+            try require("threshold") { weights.training?.thresholds?[$0] != nil }
+        }
+        if minimumPrecision != nil || minimumRecall != nil {
+            try require("precision–recall curve") { weights.training?.precisionRecall[$0]?.isEmpty == false }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+import Foundation
+import Imprint
+import ImprintFormats
+import Testing
+
+@Suite("Operating points") struct OperatingPointsTests {
+    /// Of two labels, "yes" by images of (whether they bear it, confidence in it).
+    private func evaluation(_ images: [(Bool, Float)]) -> Evaluation {
+        Evaluation(
+            labels: ["no", "yes"],
+            results: images.map { bears, confidence in
+                Evaluation.Result(
+                    url: URL(filePath: "/x.png"), label: bears ? 1 : 0, confidences: [1 - confidence, confidence])
+            }, skipped: [])
+    }
+
+    @Test("A short curve is stored as it is")
+    func short() {
+        let evaluation = evaluation([(false, 0.125), (false, 0.75), (true, 0.875), (true, 0.5), (true, 0.5)])
+        let curve = evaluation.precisionRecall["yes"]
+        #expect(
+            curve == [
+                .init(threshold: 0.125, precision: 0.6, recall: 1), .init(threshold: 0.5, precision: 0.75, recall: 1),
+                .init(threshold: 0.75, precision: 0.5, recall: 1.0 / 3),
+                .init(threshold: 0.875, precision: 1, recall: 1.0 / 3),
+            ])
+        #expect(curve == evaluation.precisionRecallCurve(of: "yes"))
+    }
+
+    @Test("A long curve keeps both ends and recalls that are evenly spread", arguments: [1, 2, 37])
+    func long(every: Int) throws {
+        // Confidences rise with the places, and images of the label are mixed among them, more at the upper end.
+        let evaluation = evaluation((0..<3000).map { ($0 % every == every - 1 || $0 > 2500, Float($0) / 3000) })
+        let exact = try #require(evaluation.precisionRecallCurve(of: "yes"))
+        let curve = try #require(evaluation.precisionRecall["yes"])
+        #expect(exact.count == 3000)
+        #expect((90...100).contains(curve.count))
+        #expect(curve.first == exact.first && curve.last == exact.last)
+        #expect(zip(curve, curve.dropFirst()).allSatisfy { $0.threshold < $1.threshold && $0.recall >= $1.recall })
+        #expect(zip(curve, curve.dropFirst()).allSatisfy { $0.recall - $1.recall < 0.0125 })
+        #expect(Set(curve).isSubset(of: exact))
+        // Of the points with one recall the curve has that of the highest threshold, but for its start.
+        for point in curve.dropFirst() {
+            #expect(exact.last { $0.recall == point.recall } == point)
+        }
+    }
+
+    @Test("A threshold is in the middle of the gap below the least confidence of the best F1")
+    func thresholds() {
+        // F1 at 0.875: 2/4, at 0.75: 2/5, at 0.5: 6/7, at 0.125: 6/8.
+        let mixed = evaluation([(false, 0.125), (false, 0.75), (true, 0.875), (true, 0.5), (true, 0.5)])
+        #expect(mixed.thresholds["yes"] == (0.5 + 0.125) / 2)
+        let separate = evaluation([(false, 0.25), (true, 0.75), (true, 1)])
+        #expect(separate.thresholds["yes"] == 0.5)
+        // Nothing is below: the gap reaches down to 0.
+        #expect(evaluation([(true, 0.75), (true, 0.5)]).thresholds["yes"] == 0.25)
+        // F1 at 1: 2/3, at 0.75: 2/5, at 0.5: 4/6: of equal ones the highest threshold.
+        let equal = evaluation([(true, 1), (false, 0.75), (false, 0.75), (true, 0.5)])
+        #expect(equal.thresholds["yes"] == 0.875)
+    }
+
+    private let curve: [TrainingRecord.PrecisionRecallPoint] = [
+        .init(threshold: 0.1, precision: 0.4, recall: 1), .init(threshold: 0.3, precision: 0.7, recall: 0.9),
+        .init(threshold: 0.5, precision: 0.6, recall: 0.6), .init(threshold: 0.8, precision: 0.9, recall: 0.6),
+        .init(threshold: 0.9, precision: 1, recall: 0.2),
+    ]
+
+    private func observation(_ confidence: Float) -> Observation {
+        Observation(label: "logo", confidence: confidence, precisionRecallCurve: curve, threshold: 0.75)
+    }
+
+    @Test(
+        "A minimum of precision holds at the highest threshold that recalls enough",
+        arguments: [
+            // At a recall of 0.6 the threshold is 0.8, with a precision of 0.9.
+            (0.9, 0.6, Float(0.8), true), (0.9, 0.6, 0.79, false), (0.91, 0.6, 1, false),
+            // At 0.61 it is 0.3 with 0.7.
+            (0.7, 0.61, 0.3, true), (0.71, 0.61, 1, false), (0, 1, 0.1, true), (0, 1, 0.09, false),
+        ])
+    func minimumPrecision(precision: Double, recall: Double, confidence: Float, expected: Bool) {
+        #expect(observation(confidence).hasMinimumPrecision(precision, forRecall: recall) == expected)
+    }
+
+    @Test(
+        "A minimum of recall holds at the lowest threshold that is precise enough",
+        arguments: [
+            // At a precision of 0.65 the threshold is 0.3 with a recall of 0.9, at 0.75 it is 0.8 with 0.6.
+            (0.9, 0.65, Float(0.31), true), (0.9, 0.65, 0.29, false), (0.91, 0.65, 1, false),
+            (0.6, 0.75, 0.81, true), (0.6, 0.75, 0.79, false), (0, 1, 0.91, true), (0.21, 1, 1, false),
+        ])
+    func minimumRecall(recall: Double, precision: Double, confidence: Float, expected: Bool) {
+        #expect(observation(confidence).hasMinimumRecall(recall, forPrecision: precision) == expected)
+    }
+
+    @Test("Observations without a curve or threshold say so")
+    func unknown() {
+        let observation = Observation(label: "logo", confidence: 1)
+        #expect(!observation.hasPrecisionRecallCurve && observation.reachesThreshold == nil)
+        #expect(!observation.hasMinimumPrecision(0, forRecall: 0))
+        #expect(!observation.hasMinimumRecall(0, forPrecision: 0))
+        #expect(self.observation(0.75).hasPrecisionRecallCurve)
+        #expect(self.observation(0.75).reachesThreshold == true && self.observation(0.7).reachesThreshold == false)
+    }
+
+    @Test("The JSON of an observation is label and confidence, by which it is equal to another")
+    func json() throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        let data = try encoder.encode(observation(0.5))
+        #expect(String(decoding: data, as: UTF8.self) == #"{"confidence":0.5,"label":"logo"}"#)
+        let read = try JSONDecoder().decode(Observation.self, from: data)
+        #expect(read == observation(0.5) && read.hashValue == observation(0.5).hashValue)
+        #expect(read != observation(0.25) && read != Observation(label: "other", confidence: 0.5))
+        #expect(!read.hasPrecisionRecallCurve)
+    }
+
+    @Test(
+        "A rule holds where all of it does",
+        arguments: [
+            (ConfidenceRule(), Float(0), true), (ConfidenceRule(threshold: .confidence(0.5)), 0.5, true),
+            (ConfidenceRule(threshold: .confidence(0.5)), 0.49, false),
+            (ConfidenceRule(threshold: .ofLabel), 0.75, true), (ConfidenceRule(threshold: .ofLabel), 0.74, false),
+            (ConfidenceRule(minimumPrecision: 0.7), 0.3, true), (ConfidenceRule(minimumPrecision: 0.7), 0.29, false),
+            (ConfidenceRule(minimumRecall: 0.6), 0.8, true), (ConfidenceRule(minimumRecall: 0.6), 0.79, false),
+            (ConfidenceRule(minimumPrecision: 0.9, minimumRecall: 0.6), 0.8, true),
+            (ConfidenceRule(minimumPrecision: 0.91, minimumRecall: 0.6), 1, false),
+            (ConfidenceRule(threshold: .confidence(0.9), minimumPrecision: 0.7), 0.8, false),
+        ])
+    func rule(_ rule: ConfidenceRule, confidence: Float, expected: Bool) {
+        #expect(rule.accepts(observation(confidence)) == expected)
+    }
+
+    @Test("A rule that asks for more than the model knows is an error that names the labels")
+    func unmeasured() throws {
+        let labels = (1...7).map { "label \($0)" }
+        let network = try Network.logonet(labels: 7, inputSize: 16, width: 0.1)
+        func weights(_ record: TrainingRecord?) throws -> WeightsFile {
+            WeightsFile(
+                network: network, parameters: try Parameters(network, seed: 0), labels: labels,
+                preprocessing: Preprocessing(width: 16, height: 16), training: record)
+        }
+        var record = TrainingRecord(seed: 1, epochs: 1, batchSize: 1, optimizer: SGD.Options(learningRate: 0.1))
+        #expect(throws: ImprintError.notMeasured(what: "threshold", labels: labels)) {
+            try ConfidenceRule(threshold: .ofLabel).check(weights(nil))
+        }
+        record.thresholds = Dictionary(uniqueKeysWithValues: labels.dropLast().map { ($0, 0.5) })
+        #expect(throws: ImprintError.notMeasured(what: "threshold", labels: ["label 7"])) {
+            try ConfidenceRule(threshold: .ofLabel).check(weights(record))
+        }
+        record.thresholds?["label 7"] = 0.5
+        try ConfidenceRule(threshold: .ofLabel).check(weights(record))
+        for rule in [ConfidenceRule(minimumPrecision: 0.5), ConfidenceRule(minimumRecall: 0.5)] {
+            let error = #expect(throws: ImprintError.self) { try rule.check(weights(record)) }
+            #expect(error == .notMeasured(what: "precision–recall curve", labels: labels))
+            #expect(error?.description.contains("label 4, label 5 and 2 more labels") == true)
+        }
+        for label in labels { record.precisionRecall[label] = curve }
+        try ConfidenceRule(minimumPrecision: 0.5, minimumRecall: 0.5).check(weights(record))
+        try ConfidenceRule(threshold: .confidence(0.5)).check(weights(nil))
+    }
+
+    @Test("A classifier gives its observations what the model knows of their labels")
+    func classifier() throws {
+        let network = try Network.logonet(labels: 2, inputSize: 16, width: 0.1)
+        let record = TrainingRecord(
+            seed: 1, epochs: 1, batchSize: 1, optimizer: SGD.Options(learningRate: 0.1),
+            precisionRecall: ["logo": curve], thresholds: ["logo": 0.5, "other": 0.25])
+        let classifier = try ImageClassifier(
+            WeightsFile(
+                network: network, parameters: try Parameters(network, seed: 0), labels: ["logo", "other"],
+                preprocessing: Preprocessing(width: 16, height: 16), training: record))
+        let observations = try classifier.classify(Image(width: 16, height: 16, filledWith: 200))
+            .sorted { $0.label < $1.label }
+        #expect(observations.map(\.precisionRecallCurve) == [curve, []])
+        #expect(observations.map(\.threshold) == [0.5, 0.25])
+    }
+}
