@@ -6,7 +6,7 @@
 What scikit-learn lacks (Wilson's interval, the expected calibration error, the temperature) is written here with numpy and
 scipy, each in another way than in Swift.
 
-Needs: pip install scikit-learn (written against scikit-learn 1.7).
+Needs: pip install scikit-learn (written against scikit-learn 1.9).
 """
 
 import json
