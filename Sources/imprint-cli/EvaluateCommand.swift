@@ -36,7 +36,8 @@ struct EvaluateCommand: ParsableCommand {
             }
             try Terminal.emit(EvaluationLine(evaluation))
         } else {
-            try Terminal.show(EvaluationTable(evaluation).text(mistakes: images ? 10 : 0))
+            let table = EvaluationTable(evaluation)
+            try Terminal.show(images ? table.text + "\n\n" + table.worstMistakes(10) : table.text)
         }
     }
 }

@@ -14,13 +14,8 @@ struct EvaluationTable {
         nameWidth = max(names.map(\.count).max() ?? 0, "label".count)
     }
 
-    /// The whole text.
-    /// - Parameter mistakes: How many of the worst mistakes are listed.
-    func text(mistakes: Int) -> String {
-        var parts = [summary, labelTable, confusion]
-        if mistakes > 0 { parts.append(worstMistakes(mistakes)) }
-        return parts.joined(separator: "\n\n")
-    }
+    /// Summary, labels and confusion.
+    var text: String { [summary, labelTable, confusion].joined(separator: "\n\n") }
 
     private var summary: String {
         let interval = evaluation.accuracyInterval
@@ -87,7 +82,8 @@ struct EvaluationTable {
         return (["confusion, most frequent first (all of it with --json)"] + lines).joined(separator: "\n")
     }
 
-    private func worstMistakes(_ count: Int) -> String {
+    /// The worst mistakes, the most confident first.
+    func worstMistakes(_ count: Int) -> String {
         let mistakes = evaluation.worstMistakes(count)
         guard !mistakes.isEmpty else { return "worst mistakes: none" }
         let lines = mistakes.map { mistake in

@@ -16,6 +16,28 @@ enum Terminal {
         }
     }
 
+    /// How a text stands out.
+    enum Style: String {
+        case bold = "1"
+        case dim = "2"
+        case good = "32"
+        case warning = "33"
+    }
+
+    /// Whether standard error shows styles: where a person watches and has not asked for plain text (no-color.org).
+    private static let hasStyles: Bool = {
+        let environment = ProcessInfo.processInfo.environment
+        return isInteractive && environment["NO_COLOR", default: ""].isEmpty && environment["TERM"] != "dumb"
+    }()
+
+    /// The text in a style, where standard error shows styles.
+    static func styled(_ text: String, _ style: Style) -> String {
+        hasStyles ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
+    }
+
+    /// Prints a line that people should not miss.
+    static func warn(_ line: String) { note(styled(line, .warning)) }
+
     /// Prints a line for people; where they cannot be reached, the job goes on.
     static func note(_ line: String) { draw(line + "\n") }
 
@@ -70,16 +92,21 @@ struct ProgressBar {
     private var drawn: ContinuousClock.Instant?
 
     /// Draws `label [====>   ] details` over what was drawn before, at most twelve times a second.
-    mutating func draw(_ label: String, share: Double, _ details: String) {
+    ///
+    /// Of the details, the last ones that leave no room for a bar of twenty columns are left out.
+    mutating func draw(_ label: String, share: Double, _ details: String...) {
         guard Terminal.isInteractive else { return }
         let now = clock.now
         if let drawn, now - drawn < .milliseconds(80), share < 1 { return }
         drawn = now
-        let room = max(Terminal.columns - label.count - details.count - 6, 4)
+        func room(_ details: String) -> Int { Terminal.columns - label.count - details.count - 6 }
+        let prefixes = (1...details.count).map { details.prefix($0).joined(separator: "  ") }
+        let details = prefixes.last { room($0) >= 20 } ?? prefixes[0]
+        let room = max(room(details), 4)
         let done = Int(Double(room) * min(max(share, 0), 1))
         let bar = String(repeating: "=", count: done) + (done < room ? ">" : "")
         let line = "\(label) [\(bar.padding(toLength: room, withPad: " ", startingAt: 0))] \(details)"
-        Terminal.draw("\r\u{1B}[2K\(line.prefix(Terminal.columns - 1))")
+        Terminal.draw("\r\u{1B}[2K\(line.prefix(max(Terminal.columns - 1, 1)))")
     }
 
     /// Draws how many of `total` are done.

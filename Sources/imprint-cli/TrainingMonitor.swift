@@ -12,6 +12,7 @@ struct TrainingMonitor {
     private var trainingStart: ContinuousClock.Instant?
     private var imagesPerEpoch = 0
     private var started: TrainingStart?
+    private var leastLoss = Float.infinity
     private var bar = ProgressBar()
 
     init(_ configuration: TrainingConfiguration, json: Bool) {
@@ -30,7 +31,7 @@ struct TrainingMonitor {
         case .batch(let batch): show(batch)
         case .lost(let image):
             bar.clear()
-            Terminal.note("Can no longer be read: \(image.reason)")
+            Terminal.warn("Can no longer be read: \(image.reason)")
         case .epoch(let metrics, let seconds): show(metrics, seconds)
         case .checkpoint, .finished: break
         }
@@ -47,7 +48,7 @@ struct TrainingMonitor {
             "Read \(event.trainingImages + event.validationImages) images of \(event.labels.count) labels "
                 + "(\(event.labels.joined(separator: ", "))): \(event.trainingImages) to train on, "
                 + "\(event.validationImages) to validate on.")
-        for image in event.skipped { Terminal.note("Skipped: \(image.reason)") }
+        for image in event.skipped { Terminal.warn("Skipped: \(image.reason)") }
         if let leakage = event.leakage { show(leakage) }
         if event.validationImages == 0 {
             Terminal.note("There are no images to validate on, so the accuracy is that on the training images.")
@@ -65,10 +66,11 @@ struct TrainingMonitor {
 
     private var epochs: Int { configuration.epochs }
 
-    private func show(_ resumed: TrainingStart.Resumption) {
+    private mutating func show(_ resumed: TrainingStart.Resumption) {
         let done = resumed.history.count
         let seen = resumed.imagesSeen > 0 ? " and \(resumed.imagesSeen) images of the next" : ""
         Terminal.note("Resumed after \(count(done))\(seen).")
+        leastLoss = resumed.hasSameImages ? resumed.history.compactMap(\.validationLoss).min() ?? .infinity : .infinity
         if !resumed.hasSameImages {
             Terminal.note("The photos are not those of before: the epoch begins anew, and the best is looked for anew.")
         }
@@ -89,7 +91,7 @@ struct TrainingMonitor {
                 "Copies, near-duplicates and bursts are kept on one side of the split; at random, \(images) of \(total) images to "
                     + "validate on would show what images to train on show.")
         case .found(let images, let total) where images > 0:
-            Terminal.note(
+            Terminal.warn(
                 "Warning: \(images) of \(total) images to validate on are copies, near-duplicates or of one burst with images to "
                     + "train on, so the validation accuracy is too good; imprint audit --validation shows them.")
         case .avoided, .found: break
@@ -104,8 +106,8 @@ struct TrainingMonitor {
         let left = Double(batch.epochs * batch.imagesPerEpoch - seen) / max(rate, 1e-9)
         bar.draw(
             "epoch \(batch.epoch)/\(batch.epochs)", share: Double(batch.imagesSeen) / Double(batch.imagesPerEpoch),
-            "\(batch.imagesSeen)/\(batch.imagesPerEpoch)  \(Int(rate)) images/s  loss \(format(batch.loss))  "
-                + "accuracy \(Terminal.percent(batch.accuracy))  \(Terminal.duration(left)) left")
+            "\(batch.imagesSeen)/\(batch.imagesPerEpoch)", "\(Terminal.duration(left)) left",
+            "loss \(format(batch.loss))", "\(Int(rate)) images/s", "accuracy \(Terminal.percent(batch.accuracy))")
     }
 
     /// How many images earlier parts of the run have seen.
@@ -127,7 +129,15 @@ struct TrainingMonitor {
             line += "  validation loss \(format(loss))  accuracy \(Terminal.percent(accuracy))"
         }
         let rate = Double(imagesPerEpoch) / max(seconds, 1e-9)
-        Terminal.note(line + String(format: "  %.1f s  %.0f images/s", seconds, rate))
+        line += String(format: "  %.1f s  %.0f images/s", seconds, rate)
+        Terminal.note(isBest(metrics) ? line + Terminal.styled("  best", .good) : line)
+    }
+
+    /// Whether the validation loss is the least up to here.
+    private mutating func isBest(_ metrics: EpochMetrics) -> Bool {
+        guard let loss = metrics.validationLoss, loss < leastLoss else { return false }
+        leastLoss = loss
+        return true
     }
 
     mutating func finish(_ result: TrainingResult, output: String) throws {
@@ -138,17 +148,27 @@ struct TrainingMonitor {
             stopped: result.ending == .stopped, keptEpoch: record.kept?.epoch ?? 0,
             trainingImages: started.trainingImages, validationImages: started.validationImages,
             leaked: started.leakage?.leaked, leaksAvoided: started.leakage?.avoided,
-            skipped: started.skipped.map(SkippedLine.init), lost: result.lost.map(SkippedLine.init))
+            calibration: record.calibration, skipped: started.skipped.map(SkippedLine.init),
+            lost: result.lost.map(SkippedLine.init))
         if json {
             try Terminal.emit(line)
         } else {
             let measured = started.validationImages > 0 ? "validation" : "training"
             Terminal.note(
-                "Wrote \(output): accuracy \(Terminal.percent(line.accuracy)) on the \(measured) images, "
-                    + "\(count(line.epochs)) in \(Terminal.duration(line.seconds))."
-            )
+                Terminal.styled("Wrote \(output)", .bold)
+                    + ": accuracy \(Terminal.percent(line.accuracy)) on the \(measured) images, "
+                    + "\(count(line.epochs)) in \(Terminal.duration(line.seconds)).")
         }
         show(result.ending, done: line.epochs, kept: line.keptEpoch, output)
+        if !json, let evaluation = result.evaluation { Terminal.note("\n" + summary(evaluation, record)) }
+    }
+
+    private func summary(_ evaluation: Evaluation, _ record: TrainingRecord) -> String {
+        let table = EvaluationTable(evaluation)
+        guard let calibration = record.calibration else { return table.text }
+        return table.text
+            + "\n\nConfidences are calibrated: their error was \(Terminal.percent(calibration.errorBefore)) and is "
+            + "\(Terminal.percent(calibration.errorAfter)), on the images that it was done with."
     }
 
     private func show(_ ending: TrainingResult.Ending, done: Int, kept: Int, _ output: String) {
@@ -199,6 +219,7 @@ private struct FinishedLine: Encodable {
     let validationImages: Int
     let leaked: Int?
     let leaksAvoided: Int?
+    let calibration: Calibration?
     let skipped: [SkippedLine]
     let lost: [SkippedLine]
 }
