@@ -93,6 +93,12 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(name: "ImprintTests", dependencies: ["Imprint", "TestSupport"], swiftSettings: settings),
         .testTarget(
+            name: "BrowserTests",
+            dependencies: [
+                "Imprint", "ImprintFormats", "ImprintNetwork", "ImprintImages", "ImprintCore", "TestSupport",
+            ],
+            exclude: ["Fixtures"], swiftSettings: settings),
+        .testTarget(
             name: "ImprintBenchmarksTests", dependencies: ["ImprintBenchmarks", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "CLITests",

@@ -96,7 +96,7 @@ struct Gallery {
             wholePercent(Double(map.confidence)), wholePercent(Double(map.confidence - map.greatest))
         )
         return map.greatest < 0.005
-            ? "No single part matters." : "With the brightest part hidden: \(before) becomes \(after)."
+            ? "No single part matters." : "Brightest part hidden: \(before) → \(after)"
     }
 
     private func figure(_ result: Evaluation.Result, _ content: String, _ remark: String?) -> String {
@@ -105,8 +105,8 @@ struct Gallery {
         let (shows, said) = (isolated(labels[result.label]), isolated(labels[result.predicted]))
         let line =
             result.predicted == result.label
-            ? "<strong>\(shows)</strong>, and the model said so: \(wholePercent(confidence))"
-            : "<strong>\(shows)</strong>, but the model said <strong>\(said)</strong>: \(wholePercent(confidence))"
+            ? "<strong>\(shows)</strong>, and the model said so (\(wholePercent(confidence)))"
+            : "<strong>\(shows)</strong>, but the model said <strong>\(said)</strong> (\(wholePercent(confidence)))"
         let more = remark.map { "<p class=\"file\">\($0)</p>" } ?? ""
         return """
             <figure>\(content)<figcaption><p>\(line)</p>\(more)\

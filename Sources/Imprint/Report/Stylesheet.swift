@@ -63,6 +63,7 @@ extension Page {
         .confusion .none { background: var(--panel); color: var(--soft) } .confusion .none b { font-weight: 400 }
         .confusion .sum { background: none; color: var(--soft) } .confusion tfoot th { color: var(--soft); font-weight: 500 }
         .confusion.upright thead span { writing-mode: vertical-rl; transform: rotate(180deg); max-height: 9rem; text-align: left }
+        .confusion.upright thead th + th { padding: 0 0 .4rem }
         .confusion.upright td { min-width: 2.4rem; padding: .2rem } .confusion.upright small { font-size: .65rem }
         .numbers { font-variant-numeric: tabular-nums } .numbers td, .numbers thead th + th { text-align: right; white-space: nowrap }
         .numbers th { max-width: 18rem; white-space: normal; overflow-wrap: break-word }
@@ -101,8 +102,9 @@ extension Page {
           figure, tr, .note, .head, .confusion, pre { break-inside: avoid } h2, h3, h3 + p, thead { break-after: avoid }
           tfoot { display: table-row-group }
           .charts { grid-template-columns: 1fr 1fr } .gallery { grid-template-columns: repeat(3, 1fr) }
-          .confusion.upright { font-size: 7pt; min-width: 0 } .confusion.upright td { min-width: 0; padding: 1pt }
-          .confusion.upright th { max-width: 5rem } .confusion.upright small { font-size: 5.5pt }
+          .confusion th { max-width: none; overflow-wrap: anywhere } .confusion { min-width: 0 }
+          .confusion.upright { font-size: 7pt } .confusion.upright td { min-width: 0; padding: 1pt }
+          .confusion.upright th { max-width: 6rem } .confusion.upright small { font-size: 5.5pt }
           .multiples { grid-template-columns: repeat(3, 1fr) } h2 { margin-top: 1.75rem }
         }
         """
