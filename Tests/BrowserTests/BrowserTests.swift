@@ -33,7 +33,7 @@ import Testing
             #expect(later.values.text == "after")
             #expect(throws: Python.Failure.self) {
                 try Browser.look(
-                    at: page, Browser.View(runsScripts: false), waitingFor: "\(text) === 'after'", timeout: 10,
+                    at: page, Browser.View(runsScripts: false), waitingFor: "\(text) === 'after'", timeout: 5,
                     for: ["text": text], as: Text.self)
             }
         }

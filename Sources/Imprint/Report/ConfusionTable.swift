@@ -13,7 +13,7 @@ package enum ConfusionTable {
         let total = matrix.reduce(0) { $0 + $1.reduce(0, +) }
         guard total > 0 else { return "" }
         let (names, counts) = shown(labels, matrix)
-        let isCut = names.count > labels.count || labels.count > labelLimit
+        let isCut = labels.count > labelLimit
         let columnSums = counts[0].indices.map { column in counts.reduce(0) { $0 + $1[column] } }
         let rows = counts.enumerated().map { row, counts in
             let sum = counts.reduce(0, +)
@@ -21,13 +21,13 @@ package enum ConfusionTable {
                 cell(count, of: sum, kind: isCut && row == labelLimit ? .other : row == column ? .hit : .miss)
             }
             return
-                "<tr><th scope=\"row\">\(names[row].html)</th>\(cells.joined())<td class=\"sum\">\(grouped(sum))</td></tr>"
+                "<tr><th scope=\"row\">\(names[row])</th>\(cells.joined())<td class=\"sum\">\(grouped(sum))</td></tr>"
         }
         let style = names.count > 6 ? "confusion upright" : "confusion"
         let table = """
             <table class="\(style)">
             <thead><tr><th scope="col"><span class="hidden">true label</span></th>\
-            \(names.map { "<th scope=\"col\"><span>\($0.html)</span></th>" }.joined())\
+            \(names.map { "<th scope=\"col\"><span>\($0)</span></th>" }.joined())\
             <th scope="col" class="sum"><span>photos</span></th></tr></thead>
             <tbody>
             \(rows.joined(separator: "\n"))
@@ -44,15 +44,11 @@ package enum ConfusionTable {
             + "\n<p class=\"more\">Rows: what a photo shows. Columns: what the model said. Percentages are shares of the row.\(note)</p>"
     }
 
-    private struct Name {
-        let html: String
-    }
-
     private enum Kind: String { case hit, miss, other }
 
-    /// All labels, or those that were confused most and a last row and column for the sums of the others.
-    private static func shown(_ labels: [String], _ matrix: [[Int]]) -> (names: [Name], counts: [[Int]]) {
-        guard labels.count > labelLimit else { return (labels.map { Name(html: isolated($0)) }, matrix) }
+    /// The names, as HTML, and counts of all labels, or of those that were confused most and a last row and column for the sums of the others.
+    private static func shown(_ labels: [String], _ matrix: [[Int]]) -> (names: [String], counts: [[Int]]) {
+        guard labels.count > labelLimit else { return (labels.map(isolated), matrix) }
         let confused = labels.indices.map { label in
             matrix[label].reduce(0, +) + matrix.reduce(0) { $0 + $1[label] } - 2 * matrix[label][label]
         }
@@ -61,7 +57,7 @@ package enum ConfusionTable {
         func columns(_ row: [Int]) -> [Int] { kept.map { row[$0] } + [others.reduce(0) { $0 + row[$1] }] }
         let last = labels.indices.map { column in others.reduce(0) { $0 + matrix[$1][column] } }
         return (
-            kept.map { Name(html: isolated(labels[$0])) } + [Name(html: "<i>\(others.count) others</i>")],
+            kept.map { isolated(labels[$0]) } + ["<i>\(others.count) others</i>"],
             kept.map { columns(matrix[$0]) } + [columns(last)]
         )
     }

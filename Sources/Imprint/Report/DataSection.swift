@@ -7,16 +7,22 @@ enum DataSection {
     private static let nameLimit = 3
 
     static func html(_ record: TrainingRecord?, labels: [String], audit: Audit?) -> String {
-        let counts = record.map { record in
-            labels.map {
-                Audit.LabelCount(
-                    label: $0, images: record.trainingImages[$0] ?? 0,
-                    validationImages: record.validationImages[$0] ?? 0)
-            }
-        }
-        let known = counts.flatMap { $0.contains { $0.images > 0 } ? $0 : nil } ?? audit?.labels ?? []
+        let counts = counts(record, labels)
+        let known = counts.contains { $0.images > 0 } ? counts : audit?.labels ?? []
         guard !known.isEmpty else { return "" }
         return [bars(known), balance(known), audit.map(findings) ?? ""].filter { !$0.isEmpty }.joined(separator: "\n")
+    }
+
+    /// How many photos of each label a record tells of.
+    ///
+    /// It may come from any file: the counts are kept within what can be added up.
+    static func counts(_ record: TrainingRecord?, _ labels: [String]) -> [Audit.LabelCount] {
+        func count(_ counts: [String: Int]?, _ label: String) -> Int { min(max(counts?[label] ?? 0, 0), 1 << 40) }
+        return labels.map {
+            Audit.LabelCount(
+                label: $0, images: count(record?.trainingImages, $0),
+                validationImages: count(record?.validationImages, $0))
+        }
     }
 
     /// How many photos each label has, as bars.

@@ -37,13 +37,13 @@ package struct Page {
     }
 
     /// A table of two columns.
-    static func table(_ rows: [(String, String)]) -> String {
+    package static func table(_ rows: [(String, String)]) -> String {
         let cells = rows.map { "<tr><th scope=\"row\">\(escaped($0.0))</th><td>\(escaped($0.1))</td></tr>" }
         return "<table>\n\(cells.joined(separator: "\n"))\n</table>"
     }
 
     /// A part of the page under a headline that a link may lead to; nothing where it has no content.
-    static func section(_ title: String, id: String, _ content: String) -> String {
+    package static func section(_ title: String, id: String, _ content: String) -> String {
         guard !content.isEmpty else { return "" }
         return """
             <section id="\(id)" aria-labelledby="\(id)-title">
@@ -54,7 +54,7 @@ package struct Page {
     }
 
     /// A box in which what is too wide for the page scrolls by itself, by keyboard too.
-    static func scrollBox(_ name: String, _ content: String) -> String {
+    package static func scrollBox(_ name: String, _ content: String) -> String {
         "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"\(escaped(name))\">\n\(content)\n</div>"
     }
 }

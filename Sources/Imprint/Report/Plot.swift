@@ -14,8 +14,10 @@ struct Plot {
         var isShare = false
 
         /// An axis from 0 to at least `greatest`.
+        ///
+        /// Where that is no amount that a chart could show, the axis ends at 1.
         static func amounts(upTo greatest: Double, name: String = "", ticks count: Int = 5) -> Axis {
-            let greatest = greatest > 0 && greatest.isFinite ? greatest : 1
+            let greatest = greatest > 1e-30 && greatest.isFinite ? greatest : 1
             let step = niceStep(greatest / Double(count))
             let steps = (greatest / step - 1e-9).rounded(.up)
             return Axis(name: name, range: 0...(step * steps), ticks: (0...Int(steps)).map { step * Double($0) })
@@ -52,7 +54,8 @@ struct Plot {
 
         /// How far along the axis a value is, 0…1.
         func share(_ value: Double) -> Double {
-            min(max((value - range.lowerBound) / (range.upperBound - range.lowerBound), 0), 1)
+            let share = (value - range.lowerBound) / (range.upperBound - range.lowerBound)
+            return share.isNaN ? 0 : min(max(share, 0), 1)
         }
     }
 

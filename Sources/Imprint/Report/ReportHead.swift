@@ -10,7 +10,7 @@ struct ReportHead {
         links: [(id: String, title: String)]
     ) {
         let record = weights.training
-        let score = evaluation.map(Score.init) ?? record.flatMap(Score.init)
+        let score = evaluation.map(Score.init) ?? record.flatMap { Score($0, weights.labels) }
         let number = score.map { score in
             """
             <div><p class="score">\(percent(score.accuracy))</p>
@@ -18,7 +18,9 @@ struct ReportHead {
             <span class="more">\(percent(score.interval.lowerBound)) to \(percent(score.interval.upperBound)) with 95 % confidence</span></p></div>
             """
         }
-        let facts = Self.facts(record, seconds: seconds).map { "<div><dt>\($0.0)</dt><dd>\($0.1)</dd></div>" }
+        let facts = Self.facts(weights, evaluation, seconds: seconds).map {
+            "<div><dt>\($0.0)</dt><dd>\($0.1)</dd></div>"
+        }
         let links = links.map { "<li><a href=\"#\($0.id)\">\(escaped($0.title))</a></li>" }
         let input = weights.preprocessing
         html = """
@@ -34,15 +36,22 @@ struct ReportHead {
             """
     }
 
-    private static func facts(_ record: TrainingRecord?, seconds: Double?) -> [(String, String)] {
-        guard let record else { return [] }
+    private static func facts(
+        _ weights: WeightsFile, _ evaluation: Evaluation?, seconds: Double?
+    ) -> [(String, String)] {
         var facts: [(String, String)] = []
-        func sum(_ counts: [String: Int]) -> Int { counts.values.reduce(0, +) }
-        let (training, validation) = (sum(record.trainingImages), sum(record.validationImages))
+        let counts = DataSection.counts(weights.training, weights.labels)
+        let training = counts.reduce(0) { $0 + $1.images }
+        let validation = counts.reduce(0) { $0 + $1.validationImages }
         if training > 0 { facts.append(("photos to train on", grouped(training))) }
         if validation > 0 { facts.append(("to validate on", grouped(validation))) }
-        facts.append(("epochs", "\(record.history.count)"))
-        if let best = TrainingCurves.bestEpoch(record.history) { facts.append(("best epoch", "\(best.epoch)")) }
+        if let skipped = evaluation?.skipped.count, skipped > 0 {
+            facts.append(("could not be read", grouped(skipped)))
+        }
+        if let history = weights.training?.history {
+            facts.append(("epochs", "\(history.count)"))
+            if let best = TrainingCurves.bestEpoch(history) { facts.append(("best epoch", "\(best.epoch)")) }
+        }
         if let seconds { facts.append(("training took", duration(seconds))) }
         return facts
     }
@@ -63,10 +72,12 @@ struct ReportHead {
         }
 
         /// That of the last epoch, on the photos kept back or else on those trained on.
-        init?(_ record: TrainingRecord) {
-            guard let share = record.accuracy.map(Double.init), share.isFinite else { return nil }
+        init?(_ record: TrainingRecord, _ labels: [String]) {
+            guard let share = record.accuracy.map(Double.init), (0...1).contains(share) else { return nil }
             let validates = record.history.last?.validationAccuracy != nil
-            let count = (validates ? record.validationImages : record.trainingImages).values.reduce(0, +)
+            let count = DataSection.counts(record, labels).reduce(0) {
+                $0 + (validates ? $1.validationImages : $1.images)
+            }
             accuracy = share
             interval = ReportMeasures.wilsonInterval(hits: Int((share * Double(count)).rounded()), of: count)
             photos = counted(count, "photo") + (validates ? " kept back" : " that it was trained on")

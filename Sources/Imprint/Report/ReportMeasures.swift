@@ -56,6 +56,7 @@ enum ReportMeasures {
         var bins = (0..<10).map { ReliabilityBin(range: Double($0) / 10..<Double($0 + 1) / 10) }
         for result in results {
             let confidence = Double(result.confidences[result.predicted])
+            guard confidence.isFinite else { continue }
             let bin = min(max(Int(confidence * 10), 0), 9)
             bins[bin].count += 1
             bins[bin].right += result.predicted == result.label ? 1 : 0

@@ -108,7 +108,7 @@ package enum TrainingCurves {
     private static func mark(_ epoch: Int, of epochs: Int, _ plot: Plot) -> String {
         let place = plot.column(Double(epoch))
         let floor = plot.row(plot.y.range.lowerBound)
-        let isLate = 2 * epoch > epochs
+        let isLate = Double(epoch) > Double(epochs) / 2
         let height = plot.y.isShare ? "\(floor)\" dy=\"-6" : "19"
         return "<line class=\"best\" x1=\"\(place)\" x2=\"\(place)\" y1=\"10\" y2=\"\(floor)\"/>"
             + "<text class=\"tick \(isLate ? "end" : "")\" x=\"\(place)\" dx=\"\(isLate ? -5 : 5)\" y=\"\(height)\">best: \(epoch)</text>"

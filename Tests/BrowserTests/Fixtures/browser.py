@@ -236,6 +236,8 @@ def main():
 
 
 if __name__ == "__main__":
+    # A script that is told to end still ends its browser.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("browser.py: ended from outside"))
     try:
         main()
     except Failure as failure:

@@ -108,6 +108,44 @@ import Testing
         }
     }
 
+    @Test("A record from a damaged file gives a page all the same") func hostileRecord() throws {
+        try withRun(wrong: 1) { weights, evaluation, _ in
+            var record = try #require(weights.training)
+            for label in weights.labels {
+                record.trainingImages[label] = .max
+                record.validationImages[label] = label == "left" ? .min : .max
+            }
+            let numbers: [Float] = [.nan, .infinity, -.infinity, .greatestFiniteMagnitude, -1, .leastNonzeroMagnitude]
+            record.history = zip([Int.max, .min, 0, -7, 1, 1], numbers).map { epoch, number in
+                EpochMetrics(
+                    epoch: epoch, loss: number, accuracy: number, validationLoss: number, validationAccuracy: number,
+                    learningRate: number)
+            }
+            record.precisionRecall = [
+                "left": [
+                    .init(threshold: .nan, precision: .infinity, recall: -1),
+                    .init(threshold: 1, precision: .nan, recall: 0),
+                ]
+            ]
+            let damaged = WeightsFile(
+                network: weights.network, parameters: weights.parameters, labels: weights.labels,
+                preprocessing: weights.preprocessing, training: record)
+            for evaluation in [evaluation, nil] {
+                #expect(Report(damaged, evaluation: evaluation).html.contains("<section id=\"settings\""))
+            }
+        }
+    }
+
+    @Test("Photos that could not be read are told") func skipped() throws {
+        try withRun(wrong: 0) { weights, evaluation, _ in
+            let file = URL(filePath: "/gone.jpg")
+            let evaluation = Evaluation(
+                labels: evaluation.labels, results: evaluation.results,
+                skipped: [SkippedImage(url: file, reason: .unreadable(file: file, reason: "gone"))])
+            #expect(Report(weights, evaluation: evaluation).html.contains("<dt>could not be read</dt><dd>1</dd>"))
+        }
+    }
+
     private func escapedForHTML(_ text: String) -> String {
         text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
             .replacing("\"", with: "&quot;")
