@@ -95,6 +95,12 @@ let package = Package(
             name: "ImprintTests", dependencies: ["Imprint", "TestSupport"], exclude: ["Fixtures"],
             swiftSettings: settings),
         .testTarget(
+            name: "BrowserTests",
+            dependencies: [
+                "Imprint", "ImprintFormats", "ImprintNetwork", "ImprintImages", "ImprintCore", "TestSupport",
+            ],
+            exclude: ["Fixtures"], swiftSettings: settings),
+        .testTarget(
             name: "ImprintBenchmarksTests", dependencies: ["ImprintBenchmarks", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "CLITests",

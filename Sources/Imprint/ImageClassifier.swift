@@ -18,7 +18,7 @@ internal import Synchronization
 public final class ImageClassifier: Sendable {
     /// The model.
     public let weights: WeightsFile
-    private let workers: Workers
+    let workers: Workers
     /// Plans that no thread is using at the moment.
     private let idle = Mutex<[IdlePlan]>([])
 

@@ -25,6 +25,8 @@ public struct Evaluation: Sendable {
         /// The place of the label with the highest confidence, of equal ones the first.
         public var predicted: Int { confidences.indices.max { confidences[$0] < confidences[$1] } ?? 0 }
 
+        /// The confidence in that label.
+        var confidence: Float { confidences[predicted] }
         /// Whether the label with the highest confidence is the true one.
         public var isCorrect: Bool { predicted == label }
 
@@ -57,13 +59,19 @@ public struct Evaluation: Sendable {
     /// For the share p of n images, with z = 1.96: (p + z²/2n ± z·√(p(1 − p)/n + z²/4n²)) / (1 + z²/n) (Wilson, 1927). It is
     /// 0…1 where there are no images.
     public var accuracyInterval: ClosedRange<Double> {
-        guard !results.isEmpty else { return 0...1 }
+        Self.interval(hits: results.count(where: \.isCorrect), of: results.count)
+    }
+
+    /// The same for any share.
+    static func interval(hits: Int, of total: Int) -> ClosedRange<Double> {
+        guard total > 0 else { return 0...1 }
         let z = 1.959963984540054  // 97.5 % of a normal distribution lie below.
-        let (count, share) = (Double(results.count), accuracy)
+        let (count, share) = (Double(total), Double(hits) / Double(total))
         let middle = share + z * z / (2 * count)
         let half = z * (share * (1 - share) / count + z * z / (4 * count * count)).squareRoot()
         let divisor = 1 + z * z / count
-        return max(0, (middle - half) / divisor)...min(1, (middle + half) / divisor)
+        // At the ends exactly, which rounding would miss.
+        return (hits == 0 ? 0 : (middle - half) / divisor)...(hits == total ? 1 : (middle + half) / divisor)
     }
 
     /// The share of images whose true label is among the `k` best; 0 where there are no images.
@@ -90,9 +98,12 @@ public struct Evaluation: Sendable {
     /// The wrong results of which the classifier was surest, at most `count`; of equally sure ones those first in the folder.
     public func worstMistakes(_ count: Int) -> [Result] {
         precondition(count >= 0, "there is no list of \(count) mistakes")
-        let wrong = results.enumerated().filter { !$1.isCorrect }
-            .map { (place: $0, result: $1, confidence: $1.confidences[$1.predicted]) }
-        return wrong.sorted { ($1.confidence, $0.place) < ($0.confidence, $1.place) }.prefix(count).map(\.result)
+        return Array(results.filter { !$0.isCorrect }.sorted { $1.confidence < $0.confidence }.prefix(count))
+    }
+
+    /// The results of which the classifier was least sure, at most `count`.
+    func leastCertain(_ count: Int) -> [Result] {
+        Array(results.sorted { $0.confidence < $1.confidence }.prefix(count))
     }
 
     private func share(_ isHit: (Result) -> Bool) -> Double {

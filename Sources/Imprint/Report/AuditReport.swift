@@ -24,8 +24,9 @@ public struct AuditReport: Sendable {
         let sections = kinds.map { kind in (kind, audit.findings.filter { $0.kind == kind }) }
         let shown = sections.filter { $0.0.showsPhotos }.flatMap { $0.1.prefix(Self.findingLimit) }
         let files = Set(shown.flatMap { $0.files.prefix(Self.photoLimit) }).sorted { $0.path < $1.path }
-        let thumbnails = workers.map(files.count) { Thumbnail(files[$0]) }
-        let byFile = Dictionary(uniqueKeysWithValues: zip(files, thumbnails))
+        // Of a file that cannot be read, there is the name alone.
+        let thumbnails = workers.map(files.count) { try? Thumbnail(of: files[$0]) }
+        let byFile = Dictionary(uniqueKeysWithValues: zip(files, thumbnails)).compactMapValues { $0 }
         html =
             Page(
                 title: title,
@@ -33,7 +34,7 @@ public struct AuditReport: Sendable {
                     <p class="figure">\(audit.images)<span> photos of \(audit.labels.count) labels</span></p>
                     \(Self.contents(sections))
                     <h2>Photos by label</h2>
-                    \(Self.bars(audit.labels))
+                    \(DataSection.bars(audit.labels))
                     \(Page.table("Groups", Self.groups(audit)))
                     \(Page.table("Files", Self.files(audit)))
                     \(sections.map { Self.section($0.0, $0.1, byFile) }.joined(separator: "\n"))
@@ -51,21 +52,6 @@ public struct AuditReport: Sendable {
             "<li><b>\(findings.count)</b> <a href=\"#\(kind.rawValue)\">\(escaped(kind.title))</a></li>"
         }
         return "<ul class=\"contents\">\n\(lines.joined(separator: "\n"))\n</ul>"
-    }
-
-    private static func bars(_ labels: [Audit.LabelCount]) -> String {
-        let most = Double(labels.map { $0.images + $0.validationImages }.max() ?? 1)
-        let validates = labels.contains { $0.validationImages > 0 }
-        let bars = labels.map { label in
-            func part(_ count: Int) -> String {
-                count == 0 ? "" : "<i style=\"width: \(String(format: "%.2f", 100 * Double(count) / most))%\"></i>"
-            }
-            let count = validates ? "\(label.images) + \(label.validationImages)" : "\(label.images)"
-            return "<span>\(escaped(label.label))</span><div class=\"bar\">\(part(label.images))"
-                + "\(part(label.validationImages))</div><span>\(count)</span>"
-        }
-        let note = validates ? "\n<p class=\"more\">Photos to train on + photos to validate on.</p>" : ""
-        return "<div class=\"bars\">\n\(bars.joined(separator: "\n"))\n</div>\(note)"
     }
 
     private static func groups(_ audit: Audit) -> [(String, String)] {
@@ -141,9 +127,15 @@ public struct AuditReport: Sendable {
         _ file: URL, _ name: String, _ kind: Audit.Finding.Kind, _ reason: String, _ thumbnails: [URL: Thumbnail]
     ) -> String {
         let folders = name.split(separator: "/").dropLast().joined(separator: "/")
-        let image = thumbnails[file]?.html(marksCrop: kind == .outsideCrop, name: file.lastPathComponent) ?? ""
+        let image =
+            thumbnails[file].map { picture($0, marksCrop: kind == .outsideCrop, name: file.lastPathComponent) } ?? ""
         let lines = [folders, file.lastPathComponent] + (reason.isEmpty ? [] : [reason])
-        return "<figure>\(image)<figcaption>\(lines.map(escaped).joined(separator: "<br>"))</figcaption></figure>"
+        return "<figure>\(image)<figcaption>\(lines.map(isolated).joined(separator: "<br>"))</figcaption></figure>"
+    }
+
+    private static func picture(_ thumbnail: Thumbnail, marksCrop: Bool, name: String) -> String {
+        let style = marksCrop ? "photo crop \(thumbnail.isWide ? "wide" : "tall")" : "photo"
+        return "<span class=\"\(style)\">\(thumbnail.html(alternative: name))</span>"
     }
 }
 
@@ -155,24 +147,5 @@ extension Audit.Finding.Kind {
         case .acrossLabels, .acrossSplits, .copies, .nearDuplicates, .bursts: true
         case .unreadable, .truncated, .animated, .unusableColors, .tiny, .outsideCrop: false
         }
-    }
-}
-
-/// A small JPEG of a photo; empty where it cannot be read.
-private struct Thumbnail {
-    private let data: String
-    private let isWide: Bool
-
-    init(_ file: URL) {
-        let side = 120
-        let image = try? ImageFile.decode(file, coveringShortSide: side).shrunk(toShortSide: side)
-        data = image.flatMap { try? ImageFile.encodeJPEG($0, quality: 72) }.map { Data($0).base64EncodedString() } ?? ""
-        isWide = image.map { $0.width > $0.height } ?? false
-    }
-
-    func html(marksCrop: Bool, name: String) -> String {
-        guard !data.isEmpty else { return "" }
-        let style = marksCrop ? "photo crop \(isWide ? "wide" : "tall")" : "photo"
-        return "<span class=\"\(style)\"><img src=\"data:image/jpeg;base64,\(data)\" alt=\"\(escaped(name))\"></span>"
     }
 }

@@ -1,0 +1,116 @@
+internal import Foundation
+internal import ImprintCore
+internal import ImprintFormats
+internal import ImprintImages
+
+/// The photos that the model was most wrong about, with what it looked at.
+struct Gallery {
+    /// How many photos are shown at most.
+    static let limit = 24
+
+    /// The longer side of a thumbnail, in pixels.
+    private static let side = 160
+
+    private let weights: WeightsFile
+    private let workers: Workers
+
+    init(_ weights: WeightsFile, workers: Workers) {
+        self.weights = weights
+        self.workers = workers
+    }
+
+    /// The mistakes of an evaluation, the surest first; where there are none, the right answers that were least sure.
+    func html(_ evaluation: Evaluation) -> String {
+        guard !evaluation.results.isEmpty else { return "" }
+        let wrong = evaluation.results.count { $0.predicted != $0.label }
+        let shown =
+            wrong > 0
+            ? evaluation.worstMistakes(Self.limit)
+            : evaluation.leastCertain(Self.limit / 2)
+        let introduction: String
+        if wrong == 0 {
+            introduction =
+                "Not one: all \(counted(evaluation.results.count, "photo")) were classified rightly. These are the ones of which the "
+                + "model was least certain."
+        } else if wrong > shown.count {
+            introduction =
+                "\(grouped(wrong)) of \(counted(evaluation.results.count, "photo")) were classified wrongly; these are the \(shown.count) of "
+                + "which the model was most certain."
+        } else {
+            introduction =
+                "\(grouped(wrong)) of \(counted(evaluation.results.count, "photo")) \(wrong == 1 ? "was" : "were") classified wrongly, those "
+                + "first of which the model was most certain."
+        }
+        return """
+            <p>\(introduction) Left: the photo as it is cropped for the network. Right: what spoke for the model's answer, found by \
+            hiding one part after another.</p>
+            <p class="ramp"><span>changes nothing</span><i style="background: \(HeatOverlay.gradient)"></i><span>matters most</span></p>
+            <div class="gallery">
+            \(figures(shown).joined(separator: "\n"))
+            </div>
+            """
+    }
+
+    private func figures(_ results: [Evaluation.Result]) -> [String] {
+        let photos = workers.map(results.count) { place in
+            Result { () throws(ImageError) in
+                (
+                    prepared: try weights.preprocessing.prepare(results[place].url),
+                    shown: try Self.shown(weights.preprocessing).prepare(results[place].url)
+                )
+            }
+        }
+        let occlusion = Result { try Occlusion(weights, workers: workers) }
+        return zip(results, photos).map { result, photo in
+            do {
+                let photo = try photo.get()
+                let map = try occlusion.get().map(of: photo.prepared, label: result.predicted)
+                return figure(result, try pictures(photo.shown, map, result), remark(map))
+            } catch {
+                return figure(result, "<div class=\"missing\">\(isolated("\(error)"))</div>", nil)
+            }
+        }
+    }
+
+    /// The rules that crop a photo as for the network, but to the size of a thumbnail.
+    private static func shown(_ preprocessing: Preprocessing) -> Preprocessing {
+        var rules = preprocessing
+        let longer = max(rules.width, rules.height)
+        rules.width = max(rules.width * side / longer, 1)
+        rules.height = max(rules.height * side / longer, 1)
+        return rules
+    }
+
+    private func pictures(_ image: Image, _ map: SaliencyMap, _ result: Evaluation.Result) throws(ImageError) -> String
+    {
+        let photo = try Thumbnail(image).html(
+            alternative: "\(result.url.lastPathComponent), as cropped for the network")
+        // Grey and smooth, it takes little even so.
+        let overlay = try Thumbnail(HeatOverlay.draw(map, on: image), quality: 70)
+            .html(alternative: "the same, with what spoke for \(map.label) glowing")
+        return "<div class=\"pair\">\(photo)\(overlay)</div>"
+    }
+
+    private func remark(_ map: SaliencyMap) -> String {
+        let (before, after) = (
+            wholePercent(Double(map.confidence)), wholePercent(Double(map.confidence - map.greatest))
+        )
+        return map.greatest < 0.005
+            ? "No single part matters." : "Brightest part hidden: \(before) → \(after)"
+    }
+
+    private func figure(_ result: Evaluation.Result, _ content: String, _ remark: String?) -> String {
+        let labels = weights.labels
+        let confidence = Double(result.confidences[result.predicted])
+        let (shows, said) = (isolated(labels[result.label]), isolated(labels[result.predicted]))
+        let line =
+            result.predicted == result.label
+            ? "<strong>\(shows)</strong>, and the model said so (\(wholePercent(confidence)))"
+            : "<strong>\(shows)</strong>, but the model said <strong>\(said)</strong> (\(wholePercent(confidence)))"
+        let more = remark.map { "<p class=\"file\">\($0)</p>" } ?? ""
+        return """
+            <figure>\(content)<figcaption><p>\(line)</p>\(more)\
+            <p class="file">\(isolated(result.url.lastPathComponent))</p></figcaption></figure>
+            """
+    }
+}

@@ -1,0 +1,244 @@
+"""Opens a page in headless Chromium and says what a reader sees, as JSON.
+
+    python3 browser.py URL [--width 1280] [--height 800] [--evaluate EXPRESSION | --file EXPRESSIONS.json]
+                       [--wait-until EXPRESSION] [--dark] [--no-script] [--print] [--screenshot FILE.png] [--pdf FILE.pdf]
+                       [--timeout SECONDS]
+
+Prints {"values": {...}, "console": [...], "requests": [...]}: the value of each JavaScript expression by its name, what the
+page complained of, and every address that it asked for. A file of expressions is a JSON object of names and expressions; a
+single one has the name "value". With --no-script the page's own scripts do not run; the expressions still do.
+
+Chromium is the program that the environment variable IMPRINT_CHROMIUM names, else the first one on the PATH. It is steered by
+the DevTools protocol (https://chromedevtools.github.io/devtools-protocol/), has a profile of its own, and is ended in every
+case. Needs websocket-client.
+"""
+
+import argparse
+import base64
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import websocket
+
+
+class Failure(Exception):
+    """What went wrong, in words for the one who runs this."""
+
+
+class Browser:
+    """A Chromium with one page, for as long as the `with` block lasts."""
+
+    def __init__(self, timeout):
+        self.deadline = time.monotonic() + timeout
+        self.timeout = timeout
+        self.events = []
+        self.sent = 0
+
+    def __enter__(self):
+        program = os.environ.get("IMPRINT_CHROMIUM") or next(
+            filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+        if not program:
+            raise Failure("there is no Chromium: install it, or name it in the environment variable IMPRINT_CHROMIUM")
+        self.profile = tempfile.mkdtemp(prefix="imprint-browser-")
+        arguments = [
+            program, "--headless=new", "--disable-gpu", "--no-first-run", "--no-default-browser-check",
+            "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--disable-sync",
+            "--disable-dev-shm-usage", "--hide-scrollbars", "--mute-audio", "--remote-debugging-port=0",
+            "--remote-allow-origins=*", f"--user-data-dir={self.profile}", "about:blank",
+        ]
+        if hasattr(os, "geteuid") and os.geteuid() == 0:
+            arguments.insert(1, "--no-sandbox")  # Chromium's sandbox refuses to work as root.
+        try:
+            self.log = open(os.path.join(self.profile, "log"), "w+", encoding="utf-8", errors="replace")
+            # A group of its own, so that all of its processes end with it.
+            self.process = subprocess.Popen(
+                arguments, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, start_new_session=True)
+        except OSError as error:
+            shutil.rmtree(self.profile, ignore_errors=True)
+            raise Failure(f"{program} cannot be started: {error}") from None
+        try:
+            self.connect()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+        self.log.close()
+        for _ in range(20):  # Processes that are just ending may still write.
+            shutil.rmtree(self.profile, ignore_errors=True)
+            if not os.path.exists(self.profile):
+                break
+            time.sleep(0.05)
+
+    def connect(self):
+        """Waits for Chromium to say where it listens, and takes hold of a page."""
+        port_file = os.path.join(self.profile, "DevToolsActivePort")
+        lines = []
+        while len(lines) < 2:
+            if self.process.poll() is not None:
+                self.log.seek(0)
+                raise Failure(f"Chromium ended at once (status {self.process.returncode}): {self.log.read()[-2000:]}")
+            self.check_time("Chromium did not start")
+            time.sleep(0.02)
+            if os.path.exists(port_file):
+                with open(port_file, encoding="ascii") as file:
+                    lines = file.read().split()
+        self.socket = websocket.create_connection(
+            f"ws://127.0.0.1:{lines[0]}{lines[1]}", timeout=1, enable_multithread=False)
+        self.session = None
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.call(f"{domain}.enable")
+
+    def check_time(self, what):
+        if time.monotonic() > self.deadline:
+            raise Failure(f"{what} within {self.timeout} s")
+
+    def receive(self, what):
+        """The next message; those that answer no question are kept as events."""
+        while True:
+            self.check_time(what)
+            try:
+                message = json.loads(self.socket.recv())
+            except websocket.WebSocketTimeoutException:
+                continue
+            except (websocket.WebSocketException, OSError) as error:
+                raise Failure(f"Chromium is gone: {error}") from None
+            if "method" in message:
+                self.events.append(message)
+            return message
+
+    def call(self, method, **parameters):
+        """The answer to one question."""
+        self.sent += 1
+        request = {"id": self.sent, "method": method, "params": parameters}
+        if self.session:
+            request["sessionId"] = self.session
+        self.socket.send(json.dumps(request))
+        while True:
+            message = self.receive(f"{method} was not answered")
+            if message.get("id") == self.sent:
+                if "error" in message:
+                    raise Failure(f"{method}: {message['error']['message']}")
+                return message["result"]
+
+    def open(self, url):
+        """Opens a page and waits until all that belongs to it is loaded."""
+        before = len(self.events)
+        answer = self.call("Page.navigate", url=url)
+        if "errorText" in answer:
+            raise Failure(f"{url} cannot be opened: {answer['errorText']}")
+        while not any(event["method"] == "Page.loadEventFired" for event in self.events[before:]):
+            self.receive(f"{url} was not loaded")
+
+    def evaluate(self, expression):
+        """The value of a JavaScript expression, a promise's too."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in answer:
+            details = answer["exceptionDetails"]
+            text = details.get("exception", {}).get("description") or details.get("text")
+            raise Failure(f"the expression {expression!r} failed: {text}")
+        return answer["result"].get("value")
+
+    def wait_until(self, expression):
+        while True:
+            self.check_time(f"{expression!r} did not become true")
+            if self.evaluate(expression):
+                return
+            time.sleep(0.05)
+
+    def screenshot(self, path):
+        """The whole page, from top to bottom."""
+        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        data = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"]
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(data))
+
+    def complaints(self):
+        """Errors and warnings of the page and about it."""
+        found = []
+        for event in self.events:
+            parameters = event["params"]
+            if event["method"] == "Runtime.exceptionThrown":
+                details = parameters["exceptionDetails"]
+                found.append(details.get("exception", {}).get("description") or details["text"])
+            elif event["method"] == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "warning", "assert"):
+                found.append(" ".join(str(part.get("value", part.get("description"))) for part in parameters["args"]))
+            elif event["method"] == "Log.entryAdded" and parameters["entry"]["level"] in ("error", "warning"):
+                found.append(parameters["entry"]["text"])
+        return found
+
+    def requests(self):
+        """The addresses asked for; data that the page holds itself is none."""
+        urls = [
+            event["params"]["request"]["url"] for event in self.events if event["method"] == "Network.requestWillBeSent"]
+        return [url for url in urls if not url.startswith("data:")]
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Says what a reader of a page sees, as JSON.")
+    parser.add_argument("url")
+    parser.add_argument("--width", type=int, default=1280)
+    parser.add_argument("--height", type=int, default=800)
+    parser.add_argument("--evaluate", metavar="EXPRESSION")
+    parser.add_argument("--file", metavar="EXPRESSIONS.json")
+    parser.add_argument("--wait-until", metavar="EXPRESSION")
+    parser.add_argument("--screenshot", metavar="FILE.png")
+    parser.add_argument("--pdf", metavar="FILE.pdf")
+    parser.add_argument("--dark", action="store_true")
+    parser.add_argument("--print", action="store_true", help="show the page as on paper")
+    parser.add_argument("--no-script", action="store_true")
+    parser.add_argument("--timeout", type=float, default=60, help="seconds that all of it may take")
+    options = parser.parse_args()
+
+    expressions = {}
+    if options.file:
+        with open(options.file, encoding="utf-8") as file:
+            expressions = json.load(file)
+    if options.evaluate:
+        expressions["value"] = options.evaluate
+
+    with Browser(options.timeout) as browser:
+        browser.call(
+            "Emulation.setDeviceMetricsOverride", width=options.width, height=options.height, deviceScaleFactor=1,
+            mobile=options.width < 600)
+        browser.call(
+            "Emulation.setEmulatedMedia", media="print" if options.print else "",
+            features=[{"name": "prefers-color-scheme", "value": "dark" if options.dark else "light"}])
+        browser.call("Emulation.setScriptExecutionDisabled", value=options.no_script)
+        browser.open(options.url)
+        if options.wait_until:
+            browser.wait_until(options.wait_until)
+        values = {name: browser.evaluate(expression) for name, expression in expressions.items()}
+        if options.screenshot:
+            browser.screenshot(options.screenshot)
+        if options.pdf:
+            with open(options.pdf, "wb") as file:
+                file.write(base64.b64decode(browser.call("Page.printToPDF", printBackground=True)["data"]))
+        # What the page did until now has been told before the answer to this.
+        browser.call("Runtime.evaluate", expression="0")
+        result = {"values": values, "console": browser.complaints(), "requests": browser.requests()}
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    # A script that is told to end still ends its browser.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("browser.py: ended from outside"))
+    try:
+        main()
+    except Failure as failure:
+        sys.exit(f"browser.py: {failure}")

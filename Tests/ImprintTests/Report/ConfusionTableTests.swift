@@ -1,0 +1,73 @@
+import ImprintFormats
+import Testing
+
+@testable import Imprint
+
+@Suite("Confusion table and curves") struct ConfusionTableTests {
+    /// The numbers in the cells, row by row.
+    private func cells(_ html: String) -> [Int] {
+        html.matches(of: /<b>([^<]+)<\/b>/).compactMap { Int($0.output.1.filter(\.isNumber)) }
+    }
+
+    @Test("Each count is a cell, with its share of the row", arguments: [1, 2, 7, 20]) func all(labels: Int) {
+        let matrix = (0..<labels).map { row in (0..<labels).map { $0 == row ? 90 : row < $0 ? 10 : 0 } }
+        let html = ConfusionTable.html(labels: (0..<labels).map { "l\($0)" }, matrix: matrix)
+        #expect(cells(html) == matrix.flatMap { $0 })
+        let total = matrix.joined().reduce(0, +)
+        #expect(html.contains("<td class=\"sum\">\(grouped(total))</td></tr></tfoot>"))
+        #expect(html.contains("upright") == (labels > 6))
+        if labels == 2 { #expect(html.contains("<b>10</b><small>10\u{a0}%</small>")) }
+    }
+
+    @Test("Of more labels, those that were confused most are shown, and the others added up") func many() {
+        // Labels 3 and 25 are taken for each other; of the others, the later ones less often than the earlier ones.
+        let matrix = (0..<30).map { row in
+            (0..<30).map { column in
+                switch (row, column) {
+                case (3, 25): 50
+                case _ where row == column: 100
+                case _ where column == (row + 1) % 30: 30 - row
+                default: 0
+                }
+            }
+        }
+        let html = ConfusionTable.html(labels: (0..<30).map { "label \($0)" }, matrix: matrix)
+        #expect(cells(html).count == 21 * 21 && cells(html).reduce(0, +) == matrix.joined().reduce(0, +))
+        #expect(html.contains("<bdi>label 25</bdi>") && !html.contains("<bdi>label 28</bdi>"))
+        #expect(html.contains("10 others") && html.contains("20 labels of 30"))
+    }
+
+    @Test("Without images there is no table") func empty() {
+        #expect(ConfusionTable.html(labels: ["a", "b"], matrix: [[0, 0], [0, 0]]) == "")
+    }
+
+    private func history(_ count: Int, validates: Bool = true) -> [EpochMetrics] {
+        (1...count).map { epoch in
+            let away = Float(abs(epoch - count / 2))
+            return EpochMetrics(
+                epoch: epoch, loss: 1 / Float(epoch), accuracy: 0.5, validationLoss: validates ? 1 + away : nil,
+                validationAccuracy: validates ? 0.4 : nil, learningRate: 0.01)
+        }
+    }
+
+    @Test("Each curve has a point for each epoch", arguments: [1, 2, 6, 500]) func points(epochs: Int) {
+        let html = TrainingCurves.html(history(epochs))
+        #expect(html.components(separatedBy: "<circle").count - 1 == 5 * epochs)
+        #expect(html.contains("<title>validation, epoch \(epochs): "))
+        #expect(html.contains(">best: \(max(epochs / 2, 1))</text>"))
+        #expect(TrainingCurves.bestEpoch(history(epochs))?.epoch == max(epochs / 2, 1))
+        let bare = TrainingCurves.html(history(epochs, validates: false))
+        #expect(bare.components(separatedBy: "<circle").count - 1 == 3 * epochs)
+        #expect(!bare.contains("key validation") && bare.contains("Nothing was kept back"))
+    }
+
+    @Test("Without an epoch there are no curves; numbers that are none have no point") func unusual() {
+        #expect(TrainingCurves.html([]) == "")
+        var history = history(3)
+        history[1].validationLoss = .nan
+        history[2].loss = .infinity
+        let html = TrainingCurves.html(history)
+        #expect(html.components(separatedBy: "<circle").count - 1 == 13)
+        #expect(!html.contains("nan") && !html.contains("inf"))
+    }
+}

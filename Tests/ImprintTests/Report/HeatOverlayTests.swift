@@ -1,0 +1,45 @@
+import ImprintImages
+import Testing
+
+@testable import Imprint
+
+@Suite("Heat overlay") struct HeatOverlayTests {
+    private func map(_ values: [Float], width: Int, greatest: Float? = nil) -> SaliencyMap {
+        SaliencyMap(
+            width: width, height: values.count / width, values: values, label: "x", confidence: 1,
+            greatest: greatest ?? values.max() ?? 0)
+    }
+
+    /// The sum of a pixel's samples.
+    private func light(_ image: Image, _ x: Int, _ y: Int) -> Int {
+        image.samples[((y * image.width + x) * 3)..<((y * image.width + x) * 3 + 3)].reduce(0) { $0 + Int($1) }
+    }
+
+    @Test(
+        "On black, a place is the lighter the more it matters, also in grey and for other sizes", arguments: [1, 3, 4],
+        [1, 4, 160])
+    func ramp(channels: Int, side: Int) {
+        let values: [Float] = [0, 0.1, 0.2, 0.4, 0.8]
+        let image = Image(width: 5 * side, height: 2 * side, channels: channels)
+        let drawn = HeatOverlay.draw(map(values + values, width: 5), on: image)
+        #expect(drawn.width == image.width && drawn.height == image.height && drawn.channels == 3)
+        let lights = (0..<5).map { light(drawn, $0 * side + side / 2, side) }
+        #expect(zip(lights, lights.dropFirst()).allSatisfy { $0 < $1 }, "\(lights)")
+        // Yellow at the end: red and green, little blue.
+        let last = drawn.samples.suffix(3).map(Int.init)
+        #expect(last[0] > last[2] + 50 && last[1] > last[2] + 30)
+        // No step between neighbours is as large as that between two values of the map.
+        if side == 160 {
+            let steps = (1..<image.width).map { abs(light(drawn, $0, 0) - light(drawn, $0 - 1, 0)) }
+            #expect((steps.max() ?? 0) < 12)
+        }
+    }
+
+    @Test("Where next to nothing matters, nothing glows") func faint() {
+        let image = Image(width: 4, height: 4, filledWith: 200)
+        let none = HeatOverlay.draw(map([Float](repeating: 0, count: 16), width: 4), on: image)
+        let little = HeatOverlay.draw(map([Float](repeating: 0.001, count: 16), width: 4), on: image)
+        #expect(abs(light(none, 1, 1) - light(little, 1, 1)) < 15)
+        #expect(Set(none.samples).count <= 3)
+    }
+}

@@ -1,0 +1,67 @@
+import Testing
+
+@testable import Imprint
+
+@Suite("Plot") struct PlotTests {
+    @Test(
+        "Steps are 1, 2 or 5 times a power of ten",
+        arguments: [
+            (0.0013, 0.002), (0.1, 0.1), (0.11, 0.2), (0.2, 0.2), (0.3, 0.5), (0.7, 1), (1, 1), (2.1, 5), (5, 5),
+            (6, 10),
+            (123, 200), (1e30, 1e30),
+        ])
+    func steps(rough: Double, step: Double) {
+        #expect(abs(Plot.Axis.niceStep(rough) / step - 1) < 1e-9)
+    }
+
+    @Test(
+        "An axis of amounts begins at 0 and covers the greatest with a few round numbers",
+        arguments: [0.00002, 0.013, 0.69, 1, 2.3, 17, 999, 1e7])
+    func amounts(greatest: Double) {
+        let axis = Plot.Axis.amounts(upTo: greatest)
+        #expect(axis.range.lowerBound == 0 && axis.range.upperBound >= greatest * 0.999999)
+        #expect((3...6).contains(axis.ticks.count))
+        #expect(axis.ticks.allSatisfy { axis.text($0).count <= 6 }, "\(axis.ticks.map(axis.text))")
+    }
+
+    @Test("Without an amount, the axis is that of 0 to 1", arguments: [0, -1, .nan, Double.infinity])
+    func noAmounts(greatest: Double) {
+        #expect(Plot.Axis.amounts(upTo: greatest).range == 0...1)
+    }
+
+    @Test("An axis of epochs has its ends and a few round numbers", arguments: [1, 2, 3, 7, 8, 60, 500, 100_000])
+    func epochs(count: Int) {
+        let axis = Plot.Axis.epochs(count)
+        #expect(axis.ticks.first == 1 && (axis.ticks.last ?? 0) <= Double(count))
+        #expect(axis.ticks.count <= 9 && Set(axis.ticks).count == axis.ticks.count)
+        if count > 1 { #expect(axis.range == 1...Double(count)) }
+        if count <= 7 { #expect(axis.ticks.count == count) }
+    }
+
+    @Test(
+        "An axis of shares begins where all of them are high",
+        arguments: [(0.1, 0.0), (0.5, 0.5), (0.79, 0.5), (0.93, 0.8)])
+    func shares(least: Double, start: Double) {
+        let axis = Plot.Axis.shares(from: least)
+        #expect(axis.range == start...1 && axis.ticks.count == (start == 0.8 ? 5 : 6))
+        #expect(axis.text(axis.ticks[0]).hasSuffix("%"))
+    }
+
+    @Test("Values beyond an axis are drawn at its end") func clamped() {
+        let plot = Plot(x: .epochs(3), y: .shares())
+        #expect(plot.row(7) == plot.row(1) && plot.row(-1) == plot.row(0) && plot.column(9) == plot.column(3))
+    }
+
+    @Test("Numbers are short and never say nothing or all of what is almost so") func numbers() {
+        #expect(
+            wholePercent(0) == "0\u{a0}%" && wholePercent(0.0001) == "<1\u{a0}%" && wholePercent(0.5) == "50\u{a0}%")
+        #expect(wholePercent(0.9999) == ">99\u{a0}%" && wholePercent(1) == "100\u{a0}%")
+        #expect(percent(nil as Double?) == "–")
+        #expect(grouped(0) == "0" && grouped(999) == "999" && grouped(1000) == "1\u{202f}000")
+        #expect(grouped(-1_234_567) == "-1\u{202f}234\u{202f}567")
+        #expect(counted(1, "photo") == "1 photo" && counted(2, "photo") == "2 photos")
+        #expect(
+            duration(7.94) == "7.9\u{a0}s" && duration(125) == "2\u{a0}min 5\u{a0}s"
+                && duration(5000) == "1\u{a0}h 23\u{a0}min")
+    }
+}

@@ -1,0 +1,88 @@
+import Imprint
+import ImprintFormats
+import ImprintImages
+import ImprintNetwork
+import Testing
+
+@Suite("Saliency") struct SaliencyTests {
+    /// A model that says "bright" the surer, the brighter the pixels of `block` are, and looks at nothing else.
+    private func model(
+        width: Int, height: Int, block: (columns: Range<Int>, rows: Range<Int>), channels: Int = 3
+    ) throws -> WeightsFile {
+        var net = NetworkBuilder(
+            name: "block", input: Shape(height: height, width: width, channels: channels))
+        net.add(Flatten())
+        net.add(Dense(outputChannels: 2), named: "head")
+        net.add(Softmax())
+        let network = try net.network()
+        let parameters = try Parameters(ParameterLayout(network))
+        var weights = [Float](repeating: 0, count: width * height * channels * 2)
+        for y in block.rows {
+            for x in block.columns {
+                for channel in 0..<channels {
+                    weights[((y * width + x) * channels + channel) * 2 + 1] =
+                        4 / Float(block.columns.count * block.rows.count * channels)
+                }
+            }
+        }
+        parameters["head.weight"] = weights
+        return WeightsFile(
+            network: network, parameters: parameters, labels: ["dark", "bright"],
+            preprocessing: Preprocessing(width: width, height: height, channels: channels))
+    }
+
+    @Test(
+        "What the model looks at matters, the rest does not",
+        arguments: [(30, 30, 3), (40, 20, 3), (20, 50, 1), (10, 10, 3)])
+    func block(width: Int, height: Int, channels: Int) throws {
+        let side = min(width, height) / 5
+        let block = (columns: side..<(2 * side), rows: (height - 2 * side)..<(height - side))
+        let weights = try model(width: width, height: height, block: block, channels: channels)
+        let image = Image(width: width, height: height, filledWith: 255)
+        let map = try ImageClassifier(weights).saliency(of: image)
+        #expect(map.label == "bright" && map.width == width && map.height == height)
+        #expect(map.values.count == width * height && map.values.allSatisfy { (0...1).contains($0) })
+        // All of the block is hidden at once by the one square that lies upon it: e⁴/(1 + e⁴) becomes a half.
+        #expect(abs(map.confidence - 0.98201) < 1e-4)
+        #expect(abs(map.greatest - 0.48201) < 1e-4 && map.values.allSatisfy { $0 <= map.greatest })
+        let best = try #require(map.values.indices.max { map.values[$0] < map.values[$1] })
+        #expect(block.columns.contains(best % width) && block.rows.contains(best / width))
+        // Two squares away, nothing is hidden of it.
+        for y in 0..<height {
+            for x in 0..<width where x >= block.columns.upperBound + side || y < block.rows.lowerBound - side {
+                #expect(map.values[y * width + x] == 0, "at \(x), \(y)")
+            }
+        }
+    }
+
+    @Test("For the other label, hiding the block only takes the confidence up") func other() throws {
+        let weights = try model(width: 20, height: 20, block: (4..<8, 4..<8))
+        let map = try ImageClassifier(weights).saliency(of: Image(width: 64, height: 64, filledWith: 255), for: "dark")
+        #expect(map.label == "dark" && abs(map.confidence - 0.01799) < 1e-4)
+        #expect(map.values.allSatisfy { $0 == 0 } && map.greatest == 0)
+    }
+
+    @Test("The map is the same for any number of threads") func threads() throws {
+        let weights = try model(width: 25, height: 25, block: (0..<20, 3..<20))
+        var image = Image(width: 25, height: 25)
+        for place in image.samples.indices { image.samples[place] = UInt8(place * 37 % 256) }
+        let maps = try [1, 2, 4].map { try ImageClassifier(weights, threads: $0).saliency(of: image) }
+        #expect(maps[1] == maps[0] && maps[2] == maps[0])
+    }
+
+    @Test("Inputs of a few pixels have a map too", arguments: [(1, 1), (1, 7), (2, 3), (5, 5)])
+    func tiny(width: Int, height: Int) throws {
+        let weights = try model(width: width, height: height, block: (0..<width, 0..<height))
+        let map = try ImageClassifier(weights).saliency(of: Image(width: 9, height: 9, filledWith: 255))
+        #expect(map.values.count == width * height && map.values.allSatisfy { $0 > 0 && $0 <= 1 })
+    }
+
+    @Test("A model whose numbers overflow is an error") func overflow() throws {
+        let weights = try model(width: 10, height: 10, block: (0..<2, 0..<2))
+        weights.parameters["head.weight"] = [Float](repeating: .greatestFiniteMagnitude, count: 600)
+        let classifier = try ImageClassifier(weights)
+        #expect(throws: ImprintError.noConfidence(network: "block")) {
+            try classifier.saliency(of: Image(width: 10, height: 10, filledWith: 255))
+        }
+    }
+}
