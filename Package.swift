@@ -26,7 +26,8 @@ let package = Package(
         .default(enabledTraits: ["HEIC"]),
     ],
     dependencies: [
-        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0")
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
+        .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
     ],
     targets: [
         // System libraries: a module map each, nothing else.
@@ -72,10 +73,17 @@ let package = Package(
         .target(
             name: "ImprintBenchmarks", dependencies: ["ImprintCore", "ImprintImages", "ImprintNetwork"],
             exclude: ["README.md"], swiftSettings: settings),
+        .target(
+            name: "ImprintLive",
+            dependencies: [
+                "Imprint", "ImprintCore", "ImprintFormats", .product(name: "FlyingFox", package: "FlyingFox"),
+            ],
+            exclude: ["README.md"], swiftSettings: settings),
         .executableTarget(
             name: "imprint-cli",
             dependencies: [
                 "Imprint", "ImprintFormats", "ImprintNetwork", "ImprintImages", "ImprintCore", "ImprintBenchmarks",
+                "ImprintLive",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["README.md"], swiftSettings: settings),
@@ -97,7 +105,8 @@ let package = Package(
         .testTarget(
             name: "BrowserTests",
             dependencies: [
-                "Imprint", "ImprintFormats", "ImprintNetwork", "ImprintImages", "ImprintCore", "TestSupport",
+                "Imprint", "ImprintFormats", "ImprintNetwork", "ImprintImages", "ImprintCore", "ImprintLive",
+                "TestSupport",
             ],
             exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(
@@ -106,6 +115,7 @@ let package = Package(
             name: "CLITests",
             dependencies: [
                 "ImprintCore", "ImprintImages", "ImprintNetwork", "ImprintFormats", "TestSupport", "imprint-cli",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["Fixtures"], swiftSettings: settings),
     ],

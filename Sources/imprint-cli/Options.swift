@@ -41,16 +41,25 @@ func requireNoPhoto(_ path: String, _ option: String, of folder: ImageFolder) th
     }
 }
 
+/// A word as a shell reads it back.
+func shellQuoted(_ word: String) -> String {
+    let plain = word.unicodeScalars.allSatisfy {
+        $0.properties.isAlphabetic || ("0"..."9").contains($0) || "-_./,=:+%@".unicodeScalars.contains($0)
+    }
+    return plain && !word.isEmpty ? word : "'" + word.replacing("'", with: "'\\''") + "'"
+}
+
 extension CropAndScale: ExpressibleByArgument {}
 
 /// The words of --augment, as they were typed.
-struct AugmentationWords: ExpressibleByArgument {
+struct AugmentationWords: ExpressibleByArgument, CustomStringConvertible {
     private let words: String
 
     init(_ words: String) { self.words = words }
     init?(argument: String) { words = argument }
 
-    var defaultValueDescription: String { words }
+    /// The words as they were typed.
+    var description: String { words }
 
     func augmentation() throws -> Augmentation {
         do {

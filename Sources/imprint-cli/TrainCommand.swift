@@ -1,8 +1,10 @@
 internal import ArgumentParser
 internal import Foundation
 internal import Imprint
+internal import ImprintCore
 internal import ImprintFormats
 internal import ImprintImages
+internal import ImprintLive
 
 struct TrainCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -33,11 +35,19 @@ struct TrainCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("An HTML page about the run to write.", valueName: "file.html"))
     var report: String?
 
+    @Flag(help: "Serve a page on this machine that follows the run, and print its address.")
+    var watch = false
+
+    @Option(help: "The port of that page. (default: \(LiveServer.usualPort), or a free one where it is in use)")
+    var port: Int?
+
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
         try requirePaths([data, output, checkpoint ?? data, report ?? data])
         try require(checkpointInterval, "--checkpoint-interval", in: 0...1_000_000)
+        if let port { try require(port, "--port", in: 1...65535) }
+        if port != nil && !watch { throw ValidationError("--port is that of the page of --watch; add --watch.") }
         if resume && checkpoint == nil {
             throw ValidationError("--resume goes on from a checkpoint; name its folder with --checkpoint.")
         }
@@ -49,8 +59,7 @@ struct TrainCommand: AsyncParsableCommand {
 
     func run() async throws {
         let configuration = try options.configuration(threads: common.threadCount)
-        let destination = URL(filePath: output)
-        try AtomicFile.checkWritable(destination)
+        try AtomicFile.checkWritable(URL(filePath: output))
         if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
         let folder = try ImageFolder(at: URL(filePath: data))
         try requireNoPhoto(output, "--output", of: folder)
@@ -59,6 +68,19 @@ struct TrainCommand: AsyncParsableCommand {
             Terminal.note(
                 "Ignored \(folder.ignored.count) files that are no images, or lie beside the folders of the labels.")
         }
+        let live = watch ? try await LiveServer(port: port) : nil
+        if let live { Terminal.note("Watch the run at \(live.url)") }
+        do {
+            try await train(folder, configuration, live)
+        } catch {
+            await live?.finish(error is ExitCode ? nil : error)
+            throw error
+        }
+        await live?.finish()
+    }
+
+    private func train(_ folder: ImageFolder, _ configuration: TrainingConfiguration, _ live: LiveServer?) async throws
+    {
         var monitor = TrainingMonitor(configuration, json: common.json)
         defer { monitor.clear() }
         // While the photos are read there is nothing to end in order: Ctrl-C ends the process.
@@ -66,19 +88,38 @@ struct TrainCommand: AsyncParsableCommand {
         var result: TrainingResult?
         let run = Trainer(folder: folder, configuration: configuration, checkpoints: checkpoints).start()
         for try await event in run {
-            if case .started = event { interrupt = Interrupt() }
+            if case .started(let start) = event {
+                interrupt = Interrupt()
+                if resume && start.resumed == nil {
+                    Terminal.note("There is no checkpoint in \(checkpoint ?? "") yet: training begins.")
+                }
+            }
             if interrupt?.isRequested == true { run.stop() }
             if case .finished(let finished) = event { result = finished }
-            if case .started(let start) = event, resume, start.resumed == nil {
-                Terminal.note("There is no checkpoint in \(checkpoint ?? "") yet: training begins.")
-            }
             monitor.show(event)
+            live?.show(event)
         }
         guard let result else { throw ExitCode.failure }
-        try result.weights.write(to: destination)
-        if let report { try Report(result.weights).write(to: URL(filePath: report)) }
+        try result.weights.write(to: URL(filePath: output))
         try monitor.finish(result, output: output)
+        if let report { try write(report, of: result, folder, seconds: monitor.seconds) }
         if result.ending == .stopped { throw ExitCode.failure }
+    }
+
+    private func write(_ report: String, of result: TrainingResult, _ folder: ImageFolder, seconds: Double) throws {
+        var bar = ProgressBar()
+        defer { bar.clear() }
+        let validation = try options.validationFolder.map { try ImageFolder(at: $0, minimumClasses: 1) }
+        let workers = Workers(common.threadCount)
+        let total = folder.items.count + (validation?.items.count ?? 0)
+        let audit = Audit(folder, validation: validation, workers: workers) {
+            bar.draw("auditing", done: $0, of: total)
+        }
+        let command = (["imprint", "train", data, "--output", output] + options.arguments).map(shellQuoted)
+        let page = Report(
+            result.weights, evaluation: result.evaluation, audit: audit, command: command.joined(separator: " "),
+            seconds: seconds, workers: workers)
+        try page.write(to: URL(filePath: report))
     }
 
     private var checkpoints: CheckpointOptions? {

@@ -37,6 +37,9 @@ struct TrainingMonitor {
         }
     }
 
+    /// How long the run has taken.
+    var seconds: Double { (clock.now - start).seconds }
+
     /// Removes the progress bar, so that what follows has lines of its own.
     mutating func clear() { bar.clear() }
 
@@ -143,7 +146,7 @@ struct TrainingMonitor {
     mutating func finish(_ result: TrainingResult, output: String) throws {
         guard let started, let record = result.weights.training else { return }
         let line = FinishedLine(
-            accuracy: record.accuracy ?? 0, epochs: record.history.count, seconds: (clock.now - start).seconds,
+            accuracy: record.accuracy ?? 0, epochs: record.history.count, seconds: seconds,
             images: started.trainingImages + started.validationImages, output: output, ending: result.ending,
             stopped: result.ending == .stopped, keptEpoch: record.kept?.epoch ?? 0,
             trainingImages: started.trainingImages, validationImages: started.validationImages,

@@ -146,6 +146,28 @@ struct TrainingOptions: ParsableArguments {
         return configuration
     }
 
+    /// The options that repeat the run; those left out have no bearing on its result, or are as they are by default.
+    var arguments: [String] {
+        func option(_ name: String, _ value: (some Any)?) -> [String] { value.map { [name, "\($0)"] } ?? [] }
+        func flag(_ name: String, _ isSet: Bool) -> [String] { isSet ? [name] : [] }
+        return option("--validation", validation) + flag("--random-split", randomSplit)
+            + option("--base", base) + option("--unfreeze", unfreeze?.rawValue)
+            + option("--network", network) + option("--width", width) + option("--input-size", inputSize)
+            + option("--crop-and-scale", cropAndScale?.rawValue) + option("--augment", augment)
+            + option("--epochs", epochs) + option("--patience", patience) + option("--minutes", minutes)
+            + option("--batch-size", batchSize) + option("--learning-rate", learningRate)
+            + option("--label-smoothing", labelSmoothing > 0 ? labelSmoothing : nil)
+            + option("--class-weights", classWeights == .none ? nil : classWeights.rawValue)
+            + option("--average", average) + flag("--no-calibration", noCalibration) + option("--seed", seed)
+            + option("--precision", precision == .float32 ? nil : precision.rawValue)
+    }
+
+    /// The folder of photos to validate on, where they have one of their own.
+    var validationFolder: URL? {
+        guard case .folder(let url)? = try? validationRule() else { return nil }
+        return url
+    }
+
     private func validationRule() throws -> TrainingConfiguration.Validation {
         guard let validation else { return .split(.automatic) }
         guard let fraction = Double(validation) else { return .folder(URL(filePath: validation)) }
@@ -158,7 +180,7 @@ struct TrainingOptions: ParsableArguments {
 }
 
 /// A learning rate as it was typed: a number, or "auto".
-enum LearningRate: ExpressibleByArgument {
+enum LearningRate: ExpressibleByArgument, CustomStringConvertible {
     case given(Float)
     case automatic
 
@@ -172,7 +194,7 @@ enum LearningRate: ExpressibleByArgument {
         }
     }
 
-    var defaultValueDescription: String {
+    var description: String {
         switch self {
         case .given(let rate): "\(rate)"
         case .automatic: "auto"

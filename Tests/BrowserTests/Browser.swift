@@ -57,3 +57,5 @@ enum Browser {
         }
     }
 }
+
+extension Browser.Sight: Sendable where Values: Sendable {}

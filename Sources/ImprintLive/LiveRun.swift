@@ -1,0 +1,158 @@
+internal import Foundation
+internal import Imprint
+internal import ImprintCore
+internal import ImprintFormats
+
+/// A run of training up to now, as a part of a page.
+struct LiveRun {
+    /// How many events have been taken: what a page has seen is told from what is new by it.
+    private(set) var version = 0
+    /// Whether nothing will follow.
+    private(set) var isFinished = false
+    private let clock = ContinuousClock()
+    private let began: ContinuousClock.Instant
+    private var phase = "Starting …"
+    private var start: TrainingStart?
+    private var batch: TrainingBatch?
+    private var history: [EpochMetrics] = []
+    private var notes: [String] = []
+    private var result: TrainingResult?
+    /// When training began, and how many images had been seen before.
+    private var trainingBegan: (at: ContinuousClock.Instant, seen: Int)?
+
+    init() { began = clock.now }
+
+    /// Takes the next event.
+    mutating func take(_ event: TrainingEvent) {
+        version += 1
+        switch event {
+        case .comparing(let done, let total): phase = "Comparing photos: \(done) of \(total)"
+        case .reading(let done, let total): phase = "Reading photos: \(done) of \(total)"
+        case .started(let start): take(start)
+        case .searching(let done, let total): phase = "Looking for a learning rate: step \(done) of at most \(total)"
+        case .learningRate(let search): search.learningRate.map { notes.append("Found a learning rate of \($0).") }
+        case .batch(let batch):
+            self.batch = batch
+            phase = "Epoch \(batch.epoch) of \(batch.epochs)"
+            trainingBegan = trainingBegan ?? (clock.now, seen(batch))
+        case .lost(let image): notes.append("Can no longer be read: \(image.reason)")
+        case .epoch(let metrics, _): history.append(metrics)
+        case .checkpoint: break
+        case .finished(let result):
+            self.result = result
+            phase = "Finished"
+        }
+    }
+
+    /// Takes note that the run has ended: with a model, or with the error given.
+    mutating func end(_ error: (any Error)?) {
+        version += 1
+        isFinished = true
+        if let error {
+            phase = "Ended with an error"
+            notes.append("\(error)")
+        }
+    }
+
+    private mutating func take(_ start: TrainingStart) {
+        self.start = start
+        history = start.resumed?.history ?? []
+        phase = "Training begins"
+        if !start.skipped.isEmpty {
+            notes.append("\(start.skipped.count) photos could not be read; the first: \(start.skipped[0].reason)")
+        }
+        if let resumed = start.resumed, !resumed.hasSameImages { notes.append("The photos are not those of before.") }
+    }
+
+    private func seen(_ batch: TrainingBatch) -> Int { (batch.epoch - 1) * batch.imagesPerEpoch + batch.imagesSeen }
+}
+
+// MARK: HTML
+
+extension LiveRun {
+    /// What the window says.
+    var title: String {
+        guard let start, !isFinished else { return phase }
+        return "\(phase) · \(start.network)"
+    }
+
+    /// The content of the page.
+    var html: String {
+        let labels = start.map {
+            $0.labels.count <= 6 ? $0.labels.joined(separator: ", ") : "\($0.labels.count) labels"
+        }
+        let kind = start.map { "Training \(escaped($0.network)), \($0.trainedCount) parameters" } ?? "Training"
+        let notes = notes.suffix(20).map { "<li>\(escaped($0))</li>" }
+        return """
+            <header>
+            <p class="kind">\(kind)</p>
+            <h1>\(escaped(labels ?? phase))</h1>
+            <div class="head">\(score)<dl>\(facts.map { "<div><dt>\($0.0)</dt><dd>\($0.1)</dd></div>" }.joined())</dl></div>
+            \(progress)
+            </header>
+            \(notes.isEmpty ? "" : "<ul class=\"notes\">\(notes.joined())</ul>")
+            \(Page.section("Training curves", id: "curves", TrainingCurves.html(history, kept: result?.weights.training?.kept)))
+            \(confusion)
+            """
+    }
+
+    private var score: String {
+        guard let last = result?.weights.training?.kept ?? history.last else { return "" }
+        let (accuracy, photos) =
+            last.validationAccuracy.map { ($0, "the photos to validate on") } ?? (
+                last.accuracy, "the photos trained on"
+            )
+        return """
+            <div><p class="score">\(String(format: "%.1f %%", accuracy * 100))</p>
+            <p>of \(photos) classified rightly<br><span class="more">after epoch \(last.epoch)</span></p></div>
+            """
+    }
+
+    private var facts: [(String, String)] {
+        var facts: [(String, String)] = []
+        if let start {
+            facts.append(("photos to train on", "\(start.trainingImages)"))
+            if start.validationImages > 0 { facts.append(("to validate on", "\(start.validationImages)")) }
+        }
+        if let best = TrainingCurves.bestEpoch(history) { facts.append(("best epoch", "\(best.epoch)")) }
+        if let batch, !isFinished {
+            facts.append(("loss", String(format: "%.4f", batch.loss)))
+            if let (rate, left) = pace(batch) {
+                facts += [("images a second", "\(Int(rate))"), ("left", duration(left))]
+            }
+        }
+        facts.append(("time", duration((clock.now - began).seconds)))
+        return facts
+    }
+
+    /// How many images are seen in a second, and how many seconds are left.
+    private func pace(_ batch: TrainingBatch) -> (rate: Double, left: Double)? {
+        guard let trainingBegan, seen(batch) > trainingBegan.seen else { return nil }
+        let rate = Double(seen(batch) - trainingBegan.seen) / max((clock.now - trainingBegan.at).seconds, 1e-9)
+        return (rate, Double(batch.epochs * batch.imagesPerEpoch - seen(batch)) / rate)
+    }
+
+    private var progress: String {
+        let share = batch.map { Double(seen($0)) / Double(max($0.epochs * $0.imagesPerEpoch, 1)) } ?? 0
+        let value = isFinished && result != nil ? 1 : min(share, 1)
+        return """
+            <p role="status" class="phase">\(escaped(phase))</p>
+            <progress max="1" value="\(String(format: "%.4f", value))" aria-label="The whole run">\(Int(value * 100)) %</progress>
+            """
+    }
+
+    private var confusion: String {
+        guard let evaluation = result?.evaluation else { return "" }
+        return Page.section(
+            "Confusion matrix", id: "confusion",
+            ConfusionTable.html(labels: evaluation.labels, matrix: evaluation.confusion))
+    }
+}
+
+/// "1:05" for 65 seconds.
+private func duration(_ seconds: Double) -> String {
+    let whole = Int(min(max(seconds, 0), 1e9).rounded())
+    let (hours, minutes) = (whole / 3600, whole / 60 % 60)
+    return hours > 0
+        ? String(format: "%d:%02d:%02d", hours, minutes, whole % 60) : String(format: "%d:%02d", minutes, whole % 60)
+}

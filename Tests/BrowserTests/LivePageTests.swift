@@ -1,0 +1,141 @@
+import Foundation
+import Imprint
+import ImprintCore
+import ImprintImages
+import TestSupport
+import Testing
+
+@testable import ImprintLive
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// The page that follows a run of training.
+@Suite("Live page") struct LivePageTests {
+    /// What there is to see on the page.
+    private struct Seen: Decodable, Sendable {
+        let points: [String: Int]
+        let total: Int
+        let phase: String
+        let progress: Double
+        let overflow: Int
+        let title: String
+        let heading: String
+    }
+
+    private static let expressions = [
+        "points": """
+        Object.fromEntries([...document.querySelectorAll('#curves .chart')].flatMap(chart => [...chart.querySelectorAll('g')]
+          .map(line => [chart.classList[1] + ' ' + line.classList[0], line.querySelectorAll('circle > title').length])))
+        """,
+        "total": "Number(document.querySelector('.confusion tfoot td:last-child')?.textContent ?? 0)",
+        "phase": "document.querySelector('.phase').textContent",
+        "progress": "document.querySelector('progress').value",
+        "overflow": "document.scrollingElement.scrollWidth - innerWidth",
+        "title": "document.title",
+        "heading": "document.querySelector('h1').textContent",
+    ]
+
+    private func writePhotos(_ folder: URL) throws {
+        for index in 0..<32 {
+            var image = Image(width: 16, height: 16)
+            var stream = RandomStream(seed: 3, "photo", index)
+            for place in image.samples.indices {
+                image.samples[place] = UInt8(stream.index(below: 128) + (index % 2) * 100)
+            }
+            let label = folder.appending(path: index % 2 == 0 ? "dark" : "<b>bright & wide")
+            try FileManager.default.createDirectory(at: label, withIntermediateDirectories: true)
+            try ImageFile.write(image, to: label.appending(path: "\(index).png"))
+        }
+    }
+
+    private func look(_ url: URL, _ view: Browser.View, until condition: String) async throws -> Browser.Sight<Seen> {
+        let expressions = Self.expressions
+        // The threads that tasks share are for the server.
+        return try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread {
+                continuation.resume(
+                    with: Result { try Browser.look(at: url, view, waitingFor: condition, for: expressions) })
+            }
+        }
+    }
+
+    @Test(
+        "It shows a run under way and follows it to its end", .enabled(if: Browser.isHere, Browser.advice),
+        arguments: [1280, 390])
+    func follows(width: Int) async throws {
+        try await withTemporaryFolder { folder in
+            try writePhotos(folder)
+            var configuration = TrainingConfiguration()
+            configuration.start = .network("logonet", width: 0.125)
+            configuration.inputSize = 16
+            configuration.batchSize = 8
+            configuration.epochs = 5
+            configuration.validation = .split(.fraction(0.25))
+            let server = try await LiveServer()
+            let view = Browser.View(width: width)
+            let folder = try ImageFolder(at: folder)
+            var follower: Task<Browser.Sight<Seen>, any Error>?
+            for try await event in Trainer(folder: folder, configuration: configuration).start() {
+                server.show(event)
+                guard case .epoch(let metrics, _) = event, metrics.epoch == 3 else { continue }
+                let halfway = "document.querySelectorAll('.loss .training circle').length === 3"
+                let seen = try await look(server.url, view, until: halfway).values
+                #expect(
+                    seen.points == [
+                        "loss training": 3, "loss validation": 3, "accuracy training": 3, "accuracy validation": 3,
+                        "learning-rate rate": 3,
+                    ])
+                #expect(seen.phase == "Epoch 3 of 5" && abs(seen.progress - 0.6) < 1e-3 && seen.total == 0)
+                #expect(seen.heading == "<b>bright & wide, dark" && seen.title.hasPrefix("Epoch 3 of 5"))
+                #expect(seen.overflow <= 0)
+                // Another reader stays to the end; the run waits until it is there.
+                let before = server.asked.withLock { $0?.at }
+                follower = Task { try await look(server.url, view, until: "document.body.dataset.finished === 'true'") }
+                while server.asked.withLock({ $0?.at }) == before { try await Task.sleep(for: .milliseconds(20)) }
+            }
+            await server.finish()
+            let sight = try #require(try await follower?.value)
+            let seen = sight.values
+            #expect(seen.points.count == 5 && seen.points.values.allSatisfy { $0 == 5 })
+            #expect(seen.phase == "Finished" && seen.progress == 1 && seen.title == "Finished" && seen.overflow <= 0)
+            #expect(seen.total == 8)
+            #expect(sight.console == [])
+            #expect(sight.requests.allSatisfy { $0.hasPrefix(server.url.absoluteString) })
+        }
+    }
+
+    private func status(_ url: URL, host: String? = nil) async throws -> Int {
+        var request = URLRequest(url: url)
+        if let host { request.setValue(host, forHTTPHeaderField: "Host") }
+        let (_, response) = try await URLSession.shared.data(for: request)
+        return try #require(response as? HTTPURLResponse).statusCode
+    }
+
+    @Test("It listens on this machine alone, and answers only those who ask for it by its own name") func privacy()
+        async throws
+    {
+        let server = try await LiveServer()
+        #expect(server.url.host() == "127.0.0.1")
+        let port = try #require(server.url.port)
+        #expect(try await status(server.url) == 200)
+        #expect(try await status(server.url, host: "localhost:\(port)") == 200)
+        #expect(try await status(server.url, host: "pictures.example:\(port)") == 403)
+        #expect(try await status(server.url.appending(path: "state"), host: "pictures.example") == 403)
+        #expect(try await status(server.url.appending(path: "elsewhere")) == 404)
+        await server.finish()
+    }
+
+    @Test("A port in use is an error where it was asked for, and passed over where it was not") func portInUse()
+        async throws
+    {
+        let first = try await LiveServer()
+        let port = try #require(first.url.port)
+        await #expect(throws: LiveServerError(port: port)) { try await LiveServer(port: port) }
+        let second = try await LiveServer()
+        #expect(second.url.port != port)
+        await first.finish()
+        await second.finish()
+    }
+}
