@@ -78,6 +78,30 @@ import Testing
         }
     }
 
+    @Test("A reader that is far behind misses batches, but no epoch and not the end") func slowReader() async throws {
+        try await withPictures { folder in
+            let configuration = quickTraining(epochs: 800) { $0.batchSize = 8 }
+            let place = folder.deletingLastPathComponent().appending(path: "run")
+            let trainer = try Trainer(
+                folder: ImageFolder(at: folder), configuration: configuration,
+                checkpoints: CheckpointOptions(folder: place, interval: .seconds(1000)))
+            var events = 0
+            var epochs = 0
+            var isFinished = false
+            for try await event in trainer.start() {
+                // The run goes on to its end, when it is saved, while the first event is looked at.
+                while !FileManager.default.fileExists(atPath: place.appending(path: "checkpoint.safetensors").path) {
+                    try await Task.sleep(for: .milliseconds(20))
+                }
+                events += 1
+                if case .epoch = event { epochs += 1 }
+                if case .finished = event { isFinished = true }
+            }
+            #expect(epochs == 800 && isFinished)
+            #expect(events < 3 * 800, "two batches and an epoch, 800 times, would be all")
+        }
+    }
+
     @Test("An error of the run is thrown to its reader") func error() async throws {
         try await withPictures { folder in
             let trainer = try Trainer(

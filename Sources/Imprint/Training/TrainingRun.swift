@@ -10,6 +10,8 @@ internal import Synchronization
 /// `stop()` ends it in order: events go on to `finished`, with the model of the whole epochs that are done. Cancelling the task
 /// that reads the events ends it after the step that it is at, with a checkpoint and without further events; the loop then
 /// ends when the run has. So does a run whose events nobody can read any more.
+///
+/// A reader that is more than a thousand events behind misses some of what tells progress within an epoch, and nothing else.
 public struct TrainingRun: AsyncSequence, Sendable {
     public typealias Element = TrainingEvent
 
@@ -23,7 +25,8 @@ public struct TrainingRun: AsyncSequence, Sendable {
         continuation.onTermination = { _ in state.stop() }
         let thread = Thread {
             do {
-                _ = try trainer.train(onEvent: { continuation.yield($0) }, shouldStop: { state.isStopping })
+                _ = try trainer.train(
+                    onEvent: { if state.admits($0) { continuation.yield($0) } }, shouldStop: { state.isStopping })
                 continuation.finish()
             } catch {
                 continuation.finish(throwing: error)
@@ -48,7 +51,10 @@ public struct TrainingRun: AsyncSequence, Sendable {
 
         /// The next event; `nil` after the last, or where the task is cancelled and the run has come to its end.
         public mutating func next() async throws -> TrainingEvent? {
-            if let event = try await events.next() { return event }
+            if let event = try await events.next() {
+                state.noteRead()
+                return event
+            }
             // A reader that was cancelled may remove the files next.
             await state.waitForEnd()
             return nil
@@ -59,9 +65,20 @@ public struct TrainingRun: AsyncSequence, Sendable {
 /// What the run's thread and its readers tell each other.
 private final class RunState: Sendable {
     private let stopping = Atomic(false)
+    /// How many events wait for the reader.
+    private let unread = Atomic(0)
     private let waiting = Mutex<[CheckedContinuation<Void, Never>]?>([])
 
     var isStopping: Bool { stopping.load(ordering: .relaxed) }
+
+    /// Whether an event is passed on; counts those that are.
+    func admits(_ event: TrainingEvent) -> Bool {
+        if unread.load(ordering: .relaxed) > 1000 && event.isProgress { return false }
+        unread.add(1, ordering: .relaxed)
+        return true
+    }
+
+    func noteRead() { unread.subtract(1, ordering: .relaxed) }
 
     func stop() { stopping.store(true, ordering: .relaxed) }
 
@@ -80,6 +97,16 @@ private final class RunState: Sendable {
                 return waiting == nil
             }
             if hasEnded { continuation.resume() }
+        }
+    }
+}
+
+extension TrainingEvent {
+    /// Whether the next event of its kind makes this one dispensable.
+    fileprivate var isProgress: Bool {
+        switch self {
+        case .comparing, .reading, .searching, .batch, .checkpoint: true
+        case .started, .learningRate, .lost, .epoch, .finished: false
         }
     }
 }
