@@ -16,6 +16,10 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
     case stoppedTooEarly(checkpoint: String?)
     /// There is a checkpoint of a run that has not ended, which a new run would replace.
     case unfinishedCheckpoint(file: String, epoch: Int, of: Int)
+    /// Another process saves a run in the same folder.
+    case checkpointInUse(folder: String)
+    /// None of the images that a run measures on are there any more.
+    case validationImagesLost(count: Int)
     /// A checkpoint belongs to a run with other settings.
     case checkpointMismatch(file: String, setting: String, found: String, expected: String)
     /// A checkpoint cannot be read; the reason names the file.
@@ -49,6 +53,11 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
         case .unfinishedCheckpoint(let file, let epoch, let epochs):
             "\(file) is the checkpoint of a run in epoch \(epoch) of \(epochs), which a new run would replace; resume it, or choose "
                 + "another folder, or remove it"
+        case .checkpointInUse(let folder):
+            "\(folder) is where another process saves its run just now; wait for its end, or choose another folder"
+        case .validationImagesLost(let count):
+            "none of the \(count) photos that the run to resume validates on is in the data set any more, under its name; "
+                + "put them back, or begin anew with another folder for checkpoints"
         case .checkpointMismatch(let file, let setting, let found, let expected):
             "\(file) is the checkpoint of another run: \(setting) is \(found), expected \(expected); set it back to resume, or begin "
                 + "anew with another folder"

@@ -72,6 +72,20 @@ public enum AtomicFile {
         unlink(temporary)
     }
 
+    /// Makes a folder, and those above it, where they are not there.
+    package static func makeFolder(_ url: URL) throws(FileError) {
+        do {
+            try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+        } catch {
+            let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError ?? error as NSError
+            guard cause.domain == NSPOSIXErrorDomain else {
+                throw .cannotWrite(
+                    path: url.path, reason: error.localizedDescription, remedy: "choose a folder that you may write to")
+            }
+            throw .cannotWrite(url.path, errno: Int32(cause.code))
+        }
+    }
+
     /// Removes the temporary files that killed processes left behind in a folder that one process alone writes to.
     package static func removeUnfinished(in folder: URL) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []

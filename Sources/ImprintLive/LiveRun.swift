@@ -38,6 +38,7 @@ struct LiveRun {
         case .lost(let image): notes.append("Can no longer be read: \(image.reason)")
         case .epoch(let metrics, _): history.append(metrics)
         case .checkpoint: break
+        case .checkpointFailed(let error): notes.append("\(error)")
         case .finished(let result):
             self.result = result
             phase = "Finished"

@@ -84,7 +84,9 @@ public final class LiveServer: Sendable {
         {
             try? await Task.sleep(for: .milliseconds(20))
         }
-        await server.stop(timeout: 1)
+        // What was answered last may be on its way.
+        if asked.withLock({ $0 != nil }) { try? await Task.sleep(for: .milliseconds(200)) }
+        await server.stop()
     }
 }
 

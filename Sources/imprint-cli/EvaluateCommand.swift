@@ -73,7 +73,8 @@ private struct EvaluationLine: Encodable {
     let labels: [String]
     let confusion: [[Int]]
     let perLabel: [Evaluation.LabelMetrics]
-    let auc: Double?
+    /// `null` where there are two labels, but images of one of them only; missing for other numbers of labels.
+    let auc: Double??
     let skipped: [SkippedLine]
 
     init(_ evaluation: Evaluation) {
@@ -91,7 +92,7 @@ private struct EvaluationLine: Encodable {
         labels = evaluation.labels
         confusion = evaluation.confusion
         perLabel = evaluation.perLabel
-        auc = evaluation.auc
+        auc = evaluation.labels.count == 2 ? .some(evaluation.auc) : nil
         skipped = evaluation.skipped.map(SkippedLine.init)
     }
 }

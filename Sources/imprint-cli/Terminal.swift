@@ -4,7 +4,8 @@ internal import ImprintFormats
 /// Standard output for results, standard error for people.
 enum Terminal {
     /// Whether a person watches standard error.
-    static let isInteractive = isatty(STDERR_FILENO) == 1
+    static let isInteractive =
+        isatty(STDERR_FILENO) == 1 && ProcessInfo.processInfo.environment["TERM"] != "dumb"
 
     /// Makes a job independent of whoever reads what it prints.
     static func prepare() {
@@ -27,7 +28,7 @@ enum Terminal {
     /// Whether standard error shows styles: where a person watches and has not asked for plain text (no-color.org).
     private static let hasStyles: Bool = {
         let environment = ProcessInfo.processInfo.environment
-        return isInteractive && environment["NO_COLOR", default: ""].isEmpty && environment["TERM"] != "dumb"
+        return isInteractive && environment["NO_COLOR", default: ""].isEmpty
     }()
 
     /// The text in a style, where standard error shows styles.

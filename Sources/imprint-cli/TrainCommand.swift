@@ -24,8 +24,8 @@ struct TrainCommand: AsyncParsableCommand {
             valueName: "folder"))
     var checkpoint: String?
 
-    @Option(help: ArgumentHelp("The least time between two checkpoints.", valueName: "seconds"))
-    var checkpointInterval = 60.0
+    @Option(help: ArgumentHelp("The least time between two checkpoints. (default: 60)", valueName: "seconds"))
+    var checkpointInterval: Double?
 
     @Flag(
         help:
@@ -45,11 +45,21 @@ struct TrainCommand: AsyncParsableCommand {
 
     func validate() throws {
         try requirePaths([data, output, checkpoint ?? data, report ?? data])
-        try require(checkpointInterval, "--checkpoint-interval", in: 0...1_000_000)
+        if let checkpointInterval { try require(checkpointInterval, "--checkpoint-interval", in: 0...1_000_000) }
+        if checkpoint == nil && checkpointInterval != nil {
+            throw ValidationError("--checkpoint-interval is about checkpoints; name their folder with --checkpoint.")
+        }
         if let port { try require(port, "--port", in: 1...65535) }
         if port != nil && !watch { throw ValidationError("--port is that of the page of --watch; add --watch.") }
         if resume && checkpoint == nil {
             throw ValidationError("--resume goes on from a checkpoint; name its folder with --checkpoint.")
+        }
+        if let checkpoint {
+            let file = URL(filePath: checkpoint).appending(path: CheckpointOptions.fileName).standardizedFileURL
+            for (option, path) in [("--output", output), ("--report", report ?? "")]
+            where URL(filePath: path).standardizedFileURL == file {
+                throw ValidationError("\(option) is \(path), the checkpoint itself; choose another name.")
+            }
         }
         if let report, URL(filePath: report).standardizedFileURL == URL(filePath: output).standardizedFileURL {
             throw ValidationError("--report and --output are both \(output), expected two files.")
@@ -103,7 +113,7 @@ struct TrainCommand: AsyncParsableCommand {
         try result.weights.write(to: URL(filePath: output))
         try monitor.finish(result, output: output)
         if let report { try write(report, of: result, folder, seconds: monitor.seconds) }
-        if result.ending == .stopped { throw ExitCode.failure }
+        if result.ending == .stopped || result.checkpointFailure != nil { throw ExitCode.failure }
     }
 
     private func write(_ report: String, of result: TrainingResult, _ folder: ImageFolder, seconds: Double) throws {
@@ -118,13 +128,17 @@ struct TrainCommand: AsyncParsableCommand {
         let command = (["imprint", "train", data, "--output", output] + options.arguments).map(shellQuoted)
         let page = Report(
             result.weights, evaluation: result.evaluation, audit: audit, command: command.joined(separator: " "),
+            remark: result.isRepeatable
+                ? nil
+                : "This run was ended before its last epoch, or went on from a checkpoint with other photos or epochs: the command "
+                    + "trains all epochs anew, which gives another model.",
             seconds: seconds, workers: workers)
         try page.write(to: URL(filePath: report))
     }
 
     private var checkpoints: CheckpointOptions? {
         checkpoint.map {
-            CheckpointOptions(folder: URL(filePath: $0), interval: .seconds(checkpointInterval), resumes: resume)
+            CheckpointOptions(folder: URL(filePath: $0), interval: .seconds(checkpointInterval ?? 60), resumes: resume)
         }
     }
 }

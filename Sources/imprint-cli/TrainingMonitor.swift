@@ -33,6 +33,9 @@ struct TrainingMonitor {
             bar.clear()
             Terminal.warn("Can no longer be read: \(image.reason)")
         case .epoch(let metrics, let seconds): show(metrics, seconds)
+        case .checkpointFailed(let error):
+            bar.clear()
+            Terminal.warn("Error: \(error). Training goes on.")
         case .checkpoint, .finished: break
         }
     }
@@ -65,6 +68,14 @@ struct TrainingMonitor {
             ? "\(event.parameterCount) parameters" : "\(event.trainedCount) of \(event.parameterCount) parameters"
         Terminal.note("Training \(event.network), \(parameters), for \(count(epochs)).")
         if let resumed = event.resumed { show(resumed) }
+        if event.replacesCheckpoint {
+            Terminal.note(
+                "This run takes the place of one that has ended in the folder for checkpoints; --resume would go on from it."
+            )
+        }
+        if configuration.patience != nil && event.validationImages == 0 {
+            Terminal.warn("Without images to validate on, --patience has no effect.")
+        }
     }
 
     private var epochs: Int { configuration.epochs }
@@ -77,7 +88,7 @@ struct TrainingMonitor {
         if !resumed.hasSameImages {
             Terminal.note("The photos are not those of before: the epoch begins anew, and the best is looked for anew.")
         }
-        if done >= epochs { Terminal.note("All epochs are done; to go further, raise --epochs.") }
+        if done >= epochs { Terminal.note("All epochs are done; to go further, raise --epochs above \(done).") }
     }
 
     private mutating func show(_ search: LearningRateSearch) {

@@ -19,7 +19,7 @@ struct TrainingOptions: ParsableArguments {
     )
     var randomSplit = false
 
-    @Option(help: "How often to go through all photos.")
+    @Option(help: "How often to go through all photos, at most; the epoch with the least validation loss is kept.")
     var epochs = 20
 
     @Option(help: "How many photos make one step.")

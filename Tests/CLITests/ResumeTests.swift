@@ -93,6 +93,16 @@ import Testing
         }
     }
 
+    @Test("A model is asked for, not a checkpoint") func notAModel() throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 8)
+            #expect(try shell("$imprint \(Self.training) --output m.imprint", folder: folder).status == 0)
+            let run = try imprint("inspect", "run/checkpoint.safetensors", folder: folder)
+            #expect(run.status == 1)
+            #expect(run.errors.contains("is the checkpoint of a run, not a model"), "\(run.errors)")
+        }
+    }
+
     // MARK: Disks
 
     /// Whether this user may mount a disk of its own.
@@ -134,7 +144,9 @@ import Testing
             let errors = try String(contentsOf: folder.appending(path: "errors"), encoding: .utf8)
             #expect(errors.components(separatedBy: "Error").count == 2, "\(errors)")
             #expect(errors.contains("disk/run/checkpoint.safetensors: cannot be written (No space left on device)"))
-            #expect(errors.contains("free some space on the disk"))
+            #expect(errors.contains("free some space on the disk. Training goes on."))
+            // The model of the run on the full disk was written elsewhere.
+            #expect(errors.contains("Wrote m.imprint"))
         }
     }
 

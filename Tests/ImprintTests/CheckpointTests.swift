@@ -160,7 +160,7 @@ import Testing
                 expectRefusal("learning rate") { $0.learningRate = nil }
                 expectRefusal("augmentation") { $0.augmentation = Augmentation([.blur]) }
                 expectRefusal("average") { $0.averageDecay = 0.9 }
-                expectRefusal("label weights") { $0.labelWeights = .automatic }
+                expectRefusal("class weights") { $0.labelWeights = .automatic }
                 expectRefusal("input size") { $0.inputSize = 32 }
                 expectRefusal("network") { $0.start = .network("logonet", width: 0.25) }
                 expectRefusal("validation") { $0.validation = .split(.fraction(0.5)) }
@@ -234,6 +234,88 @@ import Testing
                 #expect(throws: ImprintError.self) {
                     try train(folder, quickTraining(epochs: 2), checkpoints: options)
                 }
+            }
+        }
+    }
+
+    @Test("A folder serves one run at a time") func lock() throws {
+        try withPictures(perLabel: 8) { folder in
+            try withTemporaryFolder { place in
+                let options = CheckpointOptions(folder: place, interval: .zero)
+                var error: (any Error)?
+                let weights = try train(
+                    folder, quickTraining(epochs: 2), checkpoints: options,
+                    onEvent: { event in
+                        guard case .epoch = event, error == nil else { return }
+                        error = #expect(throws: ImprintError.self) {
+                            try train(folder, quickTraining(epochs: 1), checkpoints: options)
+                        }
+                    })
+                #expect(error as? ImprintError == .checkpointInUse(folder: place.path))
+                #expect(weights.training?.history.count == 2)
+                _ = try train(folder, quickTraining(epochs: 1), checkpoints: options)
+            }
+        }
+    }
+
+    @Test("A run whose images to measure on are all gone is not resumed") func renamedImages() throws {
+        try withPictures(perLabel: 8) { folder in
+            try withTemporaryFolder { place in
+                let configuration = quickTraining(epochs: 2) { $0.validation = .split(.fraction(0.25)) }
+                let options = CheckpointOptions(folder: place, resumes: true)
+                _ = try train(folder, configuration, checkpoints: options)
+                for label in ["left", "right"] {
+                    for index in 0..<8 {
+                        let file = folder.appending(path: "\(label)/\(index).png")
+                        try FileManager.default.moveItem(
+                            at: file, to: folder.appending(path: "\(label)/new-\(index).png"))
+                    }
+                }
+                #expect(throws: ImprintError.validationImagesLost(count: 4)) {
+                    try train(folder, configuration, checkpoints: options)
+                }
+            }
+        }
+    }
+
+    @Test("A checkpoint that cannot be written is told once; training goes on, and its result says so") func failing()
+        throws
+    {
+        try withPictures(perLabel: 8) { folder in
+            try withTemporaryFolder { place in
+                var failures: [FileError] = []
+                let trainer = try Trainer(
+                    folder: ImageFolder(at: folder), configuration: quickTraining(epochs: 3),
+                    checkpoints: CheckpointOptions(folder: place, interval: .zero))
+                let result = try trainer.train(onEvent: { event in
+                    if case .started = event { try? FileManager.default.removeItem(at: place) }
+                    if case .checkpointFailed(let error) = event { failures.append(error) }
+                })
+                #expect(failures.count == 1 && result.checkpointFailure == failures.first)
+                #expect(result.weights.training?.history.count == 3)
+            }
+        }
+    }
+
+    @Test("A model that other settings or images led to is told from one that a new run would give") func repeatable()
+        throws
+    {
+        try withPictures(perLabel: 8) { folder in
+            try withTemporaryFolder { place in
+                func result(epochs: Int, stops: Bool = false) throws -> TrainingResult {
+                    var epochsDone = 0
+                    return try Trainer(
+                        folder: ImageFolder(at: folder), configuration: quickTraining(epochs: epochs),
+                        checkpoints: CheckpointOptions(folder: place, resumes: true)
+                    ).train(
+                        onEvent: { if case .epoch = $0 { epochsDone += 1 } }, shouldStop: { stops && epochsDone > 0 })
+                }
+                let stopped = try result(epochs: 2, stops: true)
+                #expect(stopped.ending == .stopped && !stopped.isRepeatable)
+                let whole = try result(epochs: 2)
+                #expect(whole.ending == .completed && whole.isRepeatable)
+                #expect(try !result(epochs: 3).isRepeatable)
+                #expect(try !result(epochs: 3).isRepeatable)
             }
         }
     }

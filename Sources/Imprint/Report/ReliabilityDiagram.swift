@@ -12,8 +12,8 @@ enum ReliabilityDiagram {
             / Double(evaluation.results.count)
         let calibrated =
             calibration.map {
-                " Confidences are calibrated: on \(counted($0.images, "photo")) to validate on, this lowered it from "
-                    + "\(percent($0.errorBefore)) to \(percent($0.errorAfter))."
+                " Confidences are calibrated: on \(counted($0.images, "photo")) to validate on, it was "
+                    + "\(percent($0.errorBefore)) before and \(percent($0.errorAfter)) after."
             } ?? ""
         let verdict =
             abs(over) < 0.02

@@ -24,11 +24,12 @@ public struct Report: Sendable {
     ///     page has no confusion matrix, no reliability and no mistakes.
     ///   - audit: What is remarkable about the data set.
     ///   - command: The command line that repeats the run.
+    ///   - remark: What is to be said of that command.
     ///   - seconds: How long training took.
     ///   - workers: The threads that share the work.
     public init(
         _ weights: WeightsFile, evaluation: Evaluation? = nil, audit: Audit? = nil, command: String? = nil,
-        seconds: Double? = nil, workers: Workers = Workers(1)
+        remark: String? = nil, seconds: Double? = nil, workers: Workers = Workers(1)
     ) {
         precondition(
             evaluation.map { $0.labels == weights.labels } ?? true,
@@ -52,7 +53,11 @@ public struct Report: Sendable {
                 "mistakes", "Mistakes", evaluation.map { Gallery(weights, workers: workers).html($0) } ?? ""),
             Section("photos", "Data set", DataSection.html(record, labels: weights.labels, audit: audit)),
             Section("settings", "Settings", Page.table(Self.settings(weights))),
-            Section("repeat", "Repeat this run", command.map { "<pre>\(escaped($0))</pre>" } ?? ""),
+            Section(
+                "repeat", "Repeat this run",
+                command.map { command in
+                    "<pre>\(escaped(command))</pre>" + (remark.map { "\n<p>\(escaped($0))</p>" } ?? "")
+                } ?? ""),
         ].filter { !$0.html.isEmpty }
         let name = Self.name(weights)
         html =

@@ -5,6 +5,9 @@ internal import ImprintNetwork
 
 /// Where and how often a run is saved, so that it can go on.
 public struct CheckpointOptions: Sendable {
+    /// The name of the one file in the folder.
+    public static let fileName = "checkpoint.safetensors"
+
     /// The folder; it is made where there is none.
     public var folder: URL
     /// The least time from one checkpoint to the next; a run that ends, or is stopped, is saved in any case.
@@ -26,24 +29,30 @@ final class CheckpointStore {
     let file: URL
     /// The checkpoint to go on from.
     let resumed: Checkpoint?
+    /// Whether the checkpoint of a run that has ended will be replaced.
+    let replacesFinished: Bool
+    private let folder: FolderLock
     private let interval: Duration
     private let clock = ContinuousClock()
-    private var saved: ContinuousClock.Instant
+    /// When a checkpoint was last written, or could not be.
+    private var tried: ContinuousClock.Instant
+    private var hasFailed = false
 
     /// Makes the folder, and reads the checkpoint where it is to be gone on from.
     /// - Throws: `ImprintError` where the checkpoint cannot be used or would be lost, `FileError` where the folder cannot be
     ///   written to.
     init(_ options: CheckpointOptions) throws {
         let folder = options.folder
-        file = folder.appending(path: "checkpoint.safetensors")
+        file = folder.appending(path: CheckpointOptions.fileName)
         interval = options.interval
-        saved = clock.now
-        // Where this fails, checking the file says why.
-        try? FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        tried = clock.now
+        try AtomicFile.makeFolder(folder)
         try AtomicFile.checkWritable(file)
+        self.folder = try FolderLock(folder)
         AtomicFile.removeUnfinished(in: folder)
         guard FileManager.default.fileExists(atPath: file.path) else {
             resumed = nil
+            replacesFinished = false
             return
         }
         let checkpoint: Checkpoint
@@ -53,6 +62,7 @@ final class CheckpointStore {
             throw ImprintError.unusableCheckpoint(reason: "\(error)")
         }
         resumed = options.resumes ? checkpoint : nil
+        replacesFinished = !options.resumes
         guard options.resumes || checkpoint.progress.isFinished else {
             let progress = checkpoint.progress
             throw ImprintError.unfinishedCheckpoint(
@@ -60,13 +70,16 @@ final class CheckpointStore {
         }
     }
 
-    /// Whether the interval has passed since the last checkpoint.
-    var isDue: Bool { clock.now - saved >= interval }
+    /// Whether it is time for the next checkpoint; one that failed is tried again after ten seconds at the earliest.
+    var isDue: Bool { clock.now - tried >= (hasFailed ? max(interval, .seconds(10)) : interval) }
 
     /// Writes a checkpoint in the place of the last one.
+    /// - Throws: `FileError` where it cannot be written; the last one is as it was.
     func save(_ checkpoint: Checkpoint) throws {
+        hasFailed = true
+        defer { tried = clock.now }
         try checkpoint.write(to: file)
-        saved = clock.now
+        hasFailed = false
     }
 }
 
@@ -98,7 +111,7 @@ extension TrainingConfiguration {
         let network =
             switch start {
             case .network(let name, let width): "\(name), width \(width)"
-            case .base(_, let trains): "base \(base ?? ""), \(trains.rawValue)"
+            case .base(_, let trains): "base \(base?.prefix(12) ?? "") with \(trains.rawValue) trained"
             }
         let validation =
             switch self.validation {
@@ -108,13 +121,30 @@ extension TrainingConfiguration {
             case .folder: "a folder"
             }
         return [
-            "network": network, "validation": validation, "comparison of photos": "\(keepsGroupsTogether)",
+            "network": network, "validation": validation, "random split": "\(!keepsGroupsTogether)",
             "batch size": "\(batchSize)", "learning rate": learningRate.map { "\($0)" } ?? "auto",
             "schedule": "\(schedule)", "momentum": "\(momentum)", "weight decay": "\(weightDecay)",
             "gradient clipping": gradientClipping.map { "\($0)" } ?? "none", "label smoothing": "\(labelSmoothing)",
-            "label weights": labelWeights.rawValue, "average": averageDecay.map { "\($0)" } ?? "none",
+            "class weights": labelWeights.rawValue, "average": averageDecay.map { "\($0)" } ?? "none",
             "input size": inputSize.map { "\($0)" } ?? "usual", "crop and scale": cropAndScale.rawValue,
-            "augmentation": augmentation.words.joined(separator: ","), "seed": "\(seed)",
+            "augmentation": augmentation.words.isEmpty ? "none" : augmentation.words.joined(separator: ","),
+            "seed": "\(seed)",
         ]
     }
+}
+
+/// Keeps other processes from using a folder at the same time; it ends with the process at the latest.
+private final class FolderLock {
+    private let descriptor: Int32
+
+    /// - Throws: `ImprintError.checkpointInUse` where another process has it. A file system without locks does without.
+    init(_ folder: URL) throws(ImprintError) {
+        descriptor = open(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        if flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK {
+            close(descriptor)
+            throw .checkpointInUse(folder: folder.path)
+        }
+    }
+
+    deinit { close(descriptor) }
 }

@@ -5,7 +5,7 @@ internal import Foundation
 /// Up to a hundred steps are taken with a rate that rises from 10⁻⁵ to 10 by the same factor each, and then undone: a range test
 /// (Smith, "Cyclical learning rates for training neural networks", 2017). The losses are smoothed to an average that forgets 10 %
 /// a step. Where it lies above the lowest so far by 15 % of the first losses, training has become unstable, and the rate
-/// is a fifth of the one there. The place where the average is lowest would say less: where little is learnt in a hundred steps, it
+/// is a fifth of the one there, and at most 0.1. The place where the average is lowest would say less: where little is learnt in a hundred steps, it
 /// is a matter of chance.
 public struct LearningRateSearch: Codable, Hashable, Sendable {
     /// One step.
@@ -45,6 +45,6 @@ public struct LearningRateSearch: Codable, Hashable, Sendable {
     /// The rate to train with, rounded to two digits; `nil` where there were too few losses that are numbers.
     public var learningRate: Float? {
         guard points.count >= Self.settling, let last = points.last else { return nil }
-        return Float(String(format: "%.1e", last.learningRate / 5))
+        return Float(String(format: "%.1e", min(last.learningRate / 5, 0.1)))
     }
 }

@@ -22,6 +22,8 @@ public enum TrainingEvent: Sendable {
     case epoch(EpochMetrics, seconds: Double)
     /// The run has been saved, after so many whole epochs, and can go on from there.
     case checkpoint(URL, epochs: Int)
+    /// The run could not be saved; the last checkpoint is as it was, and training goes on. Told once, until saving succeeds again.
+    case checkpointFailed(FileError)
     /// The run has come to its end; nothing follows.
     case finished(TrainingResult)
 }
@@ -48,6 +50,8 @@ public struct TrainingStart: Sendable {
     public let epochs: Int
     /// Where the run goes on from; `nil` where it begins.
     public let resumed: Resumption?
+    /// Whether the folder for checkpoints has that of a run that has ended, whose place this run takes.
+    public let replacesCheckpoint: Bool
     /// What copies, near-duplicates and bursts have to do with validation; `nil` where nothing is validated on, or was not
     /// compared.
     public let leakage: Leakage?
@@ -109,4 +113,8 @@ public struct TrainingResult: Sendable {
     public let ending: Ending
     /// The images that could be read at the start and later could not.
     public let lost: [SkippedImage]
+    /// Why the run could not be saved at its end; `nil` where it was, or was not to be.
+    public let checkpointFailure: FileError?
+    /// Whether a new run with the same images and settings gives the same model.
+    public let isRepeatable: Bool
 }

@@ -103,6 +103,9 @@ private struct Sides {
                 let isSame = earlier.digests == [folder.digest]
                 let groups = isSame || !configuration.keepsGroupsTogether ? nil : groups([folder])
                 (training, validation) = folder.split(as: earlier, groups: groups)
+                if validation.isEmpty && !earlier.validation.isEmpty {
+                    throw ImprintError.validationImagesLost(count: earlier.validation.count)
+                }
                 leakage = earlier.leakage.flatMap(TrainingStart.Leakage.init)
                 return
             }

@@ -16,6 +16,7 @@ final class TrainingJob {
     private var secondsBefore = 0.0
     private var isStopped = false
     private var lost: [SkippedImage] = []
+    private var checkpointFailure: FileError?
 
     init(
         folder: ImageFolder, configuration: TrainingConfiguration, checkpoints: CheckpointOptions?,
@@ -48,10 +49,10 @@ final class TrainingJob {
             ending = try train(run)
         } catch let error as ImageError {
             // The images are at fault, not the numbers: once they are back, the run can go on.
-            try save(run, isFinished: false)
+            save(run, isFinished: false)
             throw error
         }
-        try save(run, isFinished: ending != .stopped)
+        save(run, isFinished: ending != .stopped)
         let result = try result(run, ending)
         onEvent(.finished(result))
         return result
@@ -85,7 +86,8 @@ final class TrainingJob {
                     validationImages: images.validationCount, labelsWithoutValidation: images.labelsWithoutValidation,
                     skipped: images.skipped, network: start.network.name,
                     parameterCount: start.parameters.layout.trainableParameterCount, trainedCount: start.trainedCount,
-                    epochs: configuration.epochs, resumed: resumed, leakage: images.leakage)))
+                    epochs: configuration.epochs, resumed: resumed,
+                    replacesCheckpoint: run.store?.replacesFinished ?? false, leakage: images.leakage)))
         guard configuration.learningRate == nil, session.progress.learningRate == 0 else { return }
         let search = try session.searchLearningRate(over: images.training, onLost: noteLost) { step in
             onEvent(.searching(done: step, of: LearningRateSearch.stepCount))
@@ -110,7 +112,7 @@ final class TrainingJob {
             let seconds = (clock.now - start).seconds
             onEvent(.epoch(try session.finishEpoch(measured, seconds: seconds), seconds: seconds))
             session.planEpochs(secondsLeft: secondsLeft)
-            try saveIfDue(run)
+            saveIfDue(run)
         }
     }
 
@@ -133,7 +135,7 @@ final class TrainingJob {
                     accuracy: progress.sum.accuracy)))
         isStopped = shouldStop()
         if isStopped || isOutOfTime { return false }
-        try saveIfDue(run)
+        saveIfDue(run)
         return true
     }
 
@@ -147,17 +149,27 @@ final class TrainingJob {
         onEvent(.lost(image))
     }
 
-    private func saveIfDue(_ run: Run) throws {
-        if run.store?.isDue == true { try save(run, isFinished: false) }
+    private func saveIfDue(_ run: Run) {
+        if run.store?.isDue == true { save(run, isFinished: false) }
     }
 
-    private func save(_ run: Run, isFinished: Bool) throws {
+    /// Saves the run; a disk that fails does not end it, for its model may well be saved elsewhere.
+    private func save(_ run: Run, isFinished: Bool) {
         guard let store = run.store else { return }
-        try store.save(
-            run.session.checkpoint(
-                labels: folder.labels, settings: run.settings, images: run.images.record, seconds: seconds,
-                isFinished: isFinished))
-        onEvent(.checkpoint(store.file, epochs: run.session.progress.history.count))
+        let checkpoint = run.session.checkpoint(
+            labels: folder.labels, settings: run.settings, images: run.images.record, seconds: seconds,
+            isFinished: isFinished)
+        do {
+            try store.save(checkpoint)
+            checkpointFailure = nil
+            onEvent(.checkpoint(store.file, epochs: run.session.progress.history.count))
+        } catch {
+            let failure =
+                error as? FileError
+                ?? .cannotWrite(path: store.file.path, reason: "\(error)", remedy: "choose another folder")
+            if checkpointFailure == nil { onEvent(.checkpointFailed(failure)) }
+            checkpointFailure = failure
+        }
     }
 
     /// The model of the best epoch, and how it does.
@@ -165,7 +177,7 @@ final class TrainingJob {
         let (session, images) = (run.session, run.images)
         let progress = session.progress
         guard let best = progress.best else {
-            throw ImprintError.stoppedTooEarly(checkpoint: run.store?.file.path)
+            throw ImprintError.stoppedTooEarly(checkpoint: checkpointFailure == nil ? run.store?.file.path : nil)
         }
         let measured = try images.validation.map { try ($0, session.measureBest(over: $0, onLost: noteLost)) }
         let calibration = measured.flatMap { loader, measured in
@@ -189,7 +201,9 @@ final class TrainingJob {
             preprocessing: start.preprocessing, training: record, base: start.base,
             precision: configuration.precision)
         if let calibration, let calibrated = try weights.calibrated(calibration.temperature) { weights = calibrated }
-        return TrainingResult(weights: weights, evaluation: evaluation, ending: ending, lost: lost)
+        return TrainingResult(
+            weights: weights, evaluation: evaluation, ending: ending, lost: lost, checkpointFailure: checkpointFailure,
+            isRepeatable: progress.isRepeatable && [.completed, .noImprovement].contains(ending))
     }
 
     private func evaluate(

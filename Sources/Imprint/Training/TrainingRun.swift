@@ -5,7 +5,7 @@ internal import Synchronization
 ///
 /// The run works on a thread of its own. It ends with the event `finished`, or with an error: `ImprintError` for settings out of
 /// range, a checkpoint that does not fit or a loss that is no longer a number, `ImageError` where too few images can be read,
-/// `NetworkError` where network and images do not fit together, `FileError` where a checkpoint cannot be written.
+/// `NetworkError` where network and images do not fit together, `FileError` where the folder for checkpoints cannot be used.
 ///
 /// `stop()` ends it in order: events go on to `finished`, with the model of the whole epochs that are done. Cancelling the task
 /// that reads the events ends it after the step that it is at, with a checkpoint and without further events; the loop then
@@ -106,7 +106,7 @@ extension TrainingEvent {
     fileprivate var isProgress: Bool {
         switch self {
         case .comparing, .reading, .searching, .batch, .checkpoint: true
-        case .started, .learningRate, .lost, .epoch, .finished: false
+        case .started, .learningRate, .lost, .epoch, .checkpointFailed, .finished: false
         }
     }
 }

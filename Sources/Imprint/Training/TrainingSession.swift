@@ -250,6 +250,8 @@ extension TrainingSession {
         _ = optimizer.state.update(from: checkpoint.numbers[.velocities] ?? [])
         plan.passCount = progress.passes
         progress.isFinished = false
+        progress.isRepeatable =
+            progress.isRepeatable && sameImages && progress.plannedEpochs == configuration.epochs
         if !sameImages {
             progress.batch = 0
             progress.sum = TrainingProgress.Sum()

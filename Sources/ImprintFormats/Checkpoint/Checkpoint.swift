@@ -65,7 +65,6 @@ package struct Checkpoint: Sendable {
 
 /// The keys of a checkpoint's metadata.
 private enum Key {
-    static let format = "imprint.checkpoint"
     static let network = "imprint.network"
     static let labels = "imprint.labels"
     static let settings = "imprint.settings"
@@ -75,6 +74,8 @@ private enum Key {
 }
 
 extension Checkpoint {
+    /// The key of the format, which tells a checkpoint from other files.
+    static let formatKey = "imprint.checkpoint"
     /// The format that this version writes and reads.
     private static let formatVersion = "1"
 
@@ -82,7 +83,7 @@ extension Checkpoint {
     /// - Throws: `FileError` where it cannot be written.
     package func write(to url: URL) throws {
         let texts = [
-            Key.format: Self.formatVersion, Key.network: try json(network), Key.labels: try json(labels),
+            Self.formatKey: Self.formatVersion, Key.network: try json(network), Key.labels: try json(labels),
             Key.settings: try json(settings), Key.images: try json(images), Key.progress: try json(progress),
         ]
         let tensors = numbers.map {
@@ -105,7 +106,7 @@ extension Checkpoint {
 
     private init(_ file: Safetensors.File) throws {
         let texts = file.header.metadata
-        guard let format = texts[Key.format] else { throw WeightsFileError.Problem.foreign }
+        guard let format = texts[Self.formatKey] else { throw WeightsFileError.Problem.foreign }
         guard format == Self.formatVersion else { throw WeightsFileError.Problem.unknownFormat(found: format) }
         network = try value(Key.network, in: texts)
         labels = try value(Key.labels, in: texts)

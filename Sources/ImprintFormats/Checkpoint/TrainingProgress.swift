@@ -37,6 +37,8 @@ package struct TrainingProgress: Codable, Hashable, Sendable {
     /// How long the run has taken, and how much of it went into whole epochs.
     package var seconds: Double = 0
     package var secondsInEpochs: Double = 0
+    /// Whether the settings alone lead here: the run did not go on with other images or another number of epochs.
+    package var isRepeatable = true
     /// Whether the run has ended by itself, so that nothing is lost where another takes its place.
     package var isFinished = false
 

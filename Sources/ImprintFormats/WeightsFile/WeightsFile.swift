@@ -152,7 +152,9 @@ extension WeightsFile {
 
 /// The metadata in the newest format.
 private func migrated(_ metadata: [String: String]) throws(WeightsFileError.Problem) -> [String: String] {
-    guard let format = metadata[Key.format] else { throw .foreign }
+    guard let format = metadata[Key.format] else {
+        throw metadata[Checkpoint.formatKey] == nil ? .foreign : .checkpoint
+    }
     guard let version = Int(format), version > 0 else { throw .unknownFormat(found: format) }
     guard version <= WeightsFile.formatVersion else { throw .newerFormat(found: version) }
     var metadata = metadata

@@ -15,6 +15,8 @@ public struct WeightsFileError: Error, Equatable, CustomStringConvertible {
 
     /// What can be wrong with a weights file.
     public enum Problem: Error, Equatable, Sendable {
+        /// The checkpoint of a run.
+        case checkpoint
         /// A safetensors file that some other program wrote.
         case foreign
         /// The format is newer than this version of Imprint.
@@ -46,6 +48,8 @@ public struct WeightsFileError: Error, Equatable, CustomStringConvertible {
         let newest = WeightsFile.formatVersion
         let text =
             switch problem {
+            case .checkpoint:
+                "is the checkpoint of a run, not a model; finish the run with imprint train --resume, which writes one"
             case .foreign:
                 "is a safetensors file, but not one of Imprint's: its metadata has no imprint.format; "
                     + "train a model with imprint train"
