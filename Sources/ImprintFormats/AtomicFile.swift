@@ -86,10 +86,12 @@ public enum AtomicFile {
         }
     }
 
-    /// Removes the temporary files that killed processes left behind in a folder that one process alone writes to.
+    /// Removes the temporary files that processes which have ended left behind in a folder.
     package static func removeUnfinished(in folder: URL) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
         for name in names where name.hasPrefix(".imprint-") && name.hasSuffix(".partial") {
+            let process = name.split(separator: "-").dropFirst().first.flatMap { pid_t($0) }
+            if let process, process != getpid(), kill(process, 0) == 0 || errno == EPERM { continue }
             unlink(folder.appending(path: name).path)
         }
     }

@@ -17,8 +17,7 @@ struct LiveRun {
     private var history: [EpochMetrics] = []
     private var notes: [String] = []
     private var result: TrainingResult?
-    /// When training began, and how many images had been seen before.
-    private var trainingBegan: (at: ContinuousClock.Instant, seen: Int)?
+    private var pace = TrainingPace()
 
     init() { began = clock.now }
 
@@ -34,7 +33,7 @@ struct LiveRun {
         case .batch(let batch):
             self.batch = batch
             phase = "Epoch \(batch.epoch) of \(batch.epochs)"
-            trainingBegan = trainingBegan ?? (clock.now, seen(batch))
+            pace.take(batch)
         case .lost(let image): notes.append("Can no longer be read: \(image.reason)")
         case .epoch(let metrics, _): history.append(metrics)
         case .checkpoint: break
@@ -65,7 +64,6 @@ struct LiveRun {
         if let resumed = start.resumed, !resumed.hasSameImages { notes.append("The photos are not those of before.") }
     }
 
-    private func seen(_ batch: TrainingBatch) -> Int { (batch.epoch - 1) * batch.imagesPerEpoch + batch.imagesSeen }
 }
 
 // MARK: HTML
@@ -77,8 +75,8 @@ extension LiveRun {
         return "\(phase) · \(start.network)"
     }
 
-    /// The content of the page.
-    var html: String {
+    /// Where the run is: what changes with every batch.
+    var head: String {
         let labels = start.map {
             $0.labels.count <= 6 ? $0.labels.joined(separator: ", ") : "\($0.labels.count) labels"
         }
@@ -92,9 +90,17 @@ extension LiveRun {
             \(progress)
             </header>
             \(notes.isEmpty ? "" : "<ul class=\"notes\">\(notes.joined())</ul>")
-            \(Page.section("Training curves", id: "curves", TrainingCurves.html(history, kept: result?.weights.training?.kept)))
-            \(confusion)
             """
+    }
+
+    /// Which `body` it is: it changes with every epoch, and at the end.
+    var bodyVersion: Int { history.count + (result == nil ? 0 : 1) }
+
+    /// What was measured: the curves and, at the end, the confusion matrix.
+    var body: String {
+        Page.section(
+            "Training curves", id: "curves", TrainingCurves.html(history, kept: result?.weights.training?.kept))
+            + confusion
     }
 
     private var score: String {
@@ -118,24 +124,16 @@ extension LiveRun {
         if let best = TrainingCurves.bestEpoch(history) { facts.append(("best epoch", "\(best.epoch)")) }
         if let batch, !isFinished {
             facts.append(("loss", String(format: "%.4f", batch.loss)))
-            if let (rate, left) = pace(batch) {
-                facts += [("images a second", "\(Int(rate))"), ("left", duration(left))]
+            if let rate = pace.imagesPerSecond, let left = pace.secondsLeft {
+                facts += [("images a second", "\(Int(rate))"), ("left", clockTime(left))]
             }
         }
-        facts.append(("time", duration((clock.now - began).seconds)))
+        facts.append(("time", clockTime((clock.now - began).seconds)))
         return facts
     }
 
-    /// How many images are seen in a second, and how many seconds are left.
-    private func pace(_ batch: TrainingBatch) -> (rate: Double, left: Double)? {
-        guard let trainingBegan, seen(batch) > trainingBegan.seen else { return nil }
-        let rate = Double(seen(batch) - trainingBegan.seen) / max((clock.now - trainingBegan.at).seconds, 1e-9)
-        return (rate, Double(batch.epochs * batch.imagesPerEpoch - seen(batch)) / rate)
-    }
-
     private var progress: String {
-        let share = batch.map { Double(seen($0)) / Double(max($0.epochs * $0.imagesPerEpoch, 1)) } ?? 0
-        let value = isFinished && result != nil ? 1 : min(share, 1)
+        let value = isFinished && result != nil ? 1 : pace.share
         return """
             <p role="status" class="phase">\(escaped(phase))</p>
             <progress max="1" value="\(String(format: "%.4f", value))" aria-label="The whole run">\(Int(value * 100)) %</progress>
@@ -148,12 +146,4 @@ extension LiveRun {
             "Confusion matrix", id: "confusion",
             ConfusionTable.html(labels: evaluation.labels, matrix: evaluation.confusion))
     }
-}
-
-/// "1:05" for 65 seconds.
-private func duration(_ seconds: Double) -> String {
-    let whole = Int(min(max(seconds, 0), 1e9).rounded())
-    let (hours, minutes) = (whole / 3600, whole / 60 % 60)
-    return hours > 0
-        ? String(format: "%d:%02d:%02d", hours, minutes, whole % 60) : String(format: "%d:%02d", minutes, whole % 60)
 }

@@ -33,7 +33,8 @@ public final class LiveServer: Sendable {
             let url = URL(string: "http://127.0.0.1:\(found)/")
         else { throw LiveServerError(port: port ?? Self.usualPort) }
         self.url = url
-        let hosts = ["127.0.0.1:\(found)", "localhost:\(found)"]
+        // Browsers leave out the port where it is that of HTTP.
+        let hosts = ["127.0.0.1", "localhost"].flatMap { found == 80 ? [$0, "\($0):80"] : ["\($0):\(found)"] }
         for (route, answer) in [
             ("GET /", page), ("GET /follow.js", script), ("GET /state", state),
         ] as [(HTTPRoute, @Sendable (HTTPRequest) async throws -> HTTPResponse)] {
@@ -106,11 +107,12 @@ public struct LiveServerError: Error, Equatable, CustomStringConvertible {
 
 extension LiveServer {
     @Sendable private func page(_ request: HTTPRequest) -> HTTPResponse {
-        let (title, html) = run.withLock { ($0.title, $0.html) }
+        let run = run.withLock { $0 }
         let page = Page(
-            title: title, header: "",
+            title: run.title, header: "",
             body: """
-                <div id="run">\(html)</div>
+                <div id="head">\(run.head)</div>
+                <div id="body">\(run.body)</div>
                 <p id="connection" role="alert" hidden>The run does not answer any more: it has ended, or was stopped.</p>
                 <style>progress { width: 100%; height: .6rem; accent-color: var(--second) } .phase { margin: 1.5rem 0 .25rem }
                 .notes { color: var(--soft); font-size: .9rem; overflow-wrap: anywhere }</style>
@@ -125,21 +127,27 @@ extension LiveServer {
 
     private struct State: Encodable {
         let version: Int
+        let bodyVersion: Int
         let isFinished: Bool
         let title: String
-        let html: String
+        let head: String
+        /// Missing where the asker has it.
+        let body: String?
     }
 
     /// What the run has come to, as soon as that is more than the asker knows, or after ten seconds.
     @Sendable private func state(_ request: HTTPRequest) async throws -> HTTPResponse {
-        let known = request.query.first { $0.name == "after" }.flatMap { Int($0.value) } ?? -1
+        func known(_ name: String) -> Int { request.query.first { $0.name == name }.flatMap { Int($0.value) } ?? -1 }
+        let (version, body) = (known("after"), known("body"))
         let deadline = ContinuousClock().now + .seconds(10)
-        while run.withLock({ $0.version <= known && !$0.isFinished }), .now < deadline {
+        while run.withLock({ $0.version <= version && !$0.isFinished }), .now < deadline {
             try await Task.sleep(for: .milliseconds(50))
         }
-        let state = run.withLock {
-            State(version: $0.version, isFinished: $0.isFinished, title: $0.title, html: $0.html)
-        }
+        // A copy: the run does not wait while its page is made.
+        let run = run.withLock { $0 }
+        let state = State(
+            version: run.version, bodyVersion: run.bodyVersion, isFinished: run.isFinished, title: run.title,
+            head: run.head, body: run.bodyVersion == body ? nil : run.body)
         asked.withLock { $0 = (.now, state.version) }
         return response(String(decoding: try JSONEncoder().encode(state), as: UTF8.self), "application/json")
     }
@@ -159,13 +167,15 @@ extension LiveServer {
     private static let follow = """
         const pause = (time) => new Promise((done) => setTimeout(done, time));
         async function follow() {
-          let version = -1, failures = 0;
+          let version = -1, bodyVersion = -1, failures = 0;
           while (failures < 5) {
             try {
-              const state = await (await fetch(`state?after=${version}`)).json();
+              const state = await (await fetch(`state?after=${version}&body=${bodyVersion}`)).json();
               failures = 0;
               document.title = state.title;
-              document.getElementById("run").innerHTML = state.html;
+              document.getElementById("head").innerHTML = state.head;
+              if (state.body !== undefined) document.getElementById("body").innerHTML = state.body;
+              bodyVersion = state.bodyVersion;
               document.body.dataset.version = version = state.version;
               if (state.isFinished) { document.body.dataset.finished = "true"; return; }
               await pause(200);

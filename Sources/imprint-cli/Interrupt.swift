@@ -6,7 +6,8 @@ internal import Synchronization
 struct Interrupt: Sendable {
     private static let count = Atomic(0)
 
-    init() {
+    /// Takes over the signals.
+    func begin() {
         // Made here, so that the handler only counts: little else is allowed in one.
         Self.count.store(0, ordering: .relaxed)
         var signals = sigset_t()
@@ -21,5 +22,11 @@ struct Interrupt: Sendable {
         pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     }
 
-    var isRequested: Bool { Self.count.load(ordering: .relaxed) > 0 }
+    /// Leaves the signals to the system again: they end the process.
+    func end() {
+        for number in [SIGINT, SIGTERM] { signal(number, SIG_DFL) }
+    }
+
+    /// Whether the job is to end.
+    static var isRequested: Bool { count.load(ordering: .relaxed) > 0 }
 }

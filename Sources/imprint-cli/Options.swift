@@ -41,6 +41,24 @@ func requireNoPhoto(_ path: String, _ option: String, of folder: ImageFolder) th
     }
 }
 
+/// Checks that a folder which is written to lies in none of those that are read.
+func requireOutside(_ path: String, _ option: String, of folders: [URL?]) throws {
+    let inside = URL(filePath: path).resolvingSymlinksInPath().standardizedFileURL.pathComponents
+    for folder in folders.compactMap({ $0 })
+    where inside.starts(with: folder.resolvingSymlinksInPath().standardizedFileURL.pathComponents) {
+        throw ValidationError(
+            "\(option) is \(path), within the photos of \(folder.path(percentEncoded: false)), where it would become a label; "
+                + "choose a folder elsewhere.")
+    }
+}
+
+/// Runs `body` on a thread of its own, as work of seconds should.
+func onThreadOfItsOwn(_ body: @escaping @Sendable () throws -> Void) async throws {
+    try await withCheckedThrowingContinuation { continuation in
+        Thread.detachNewThread { continuation.resume(with: Result(catching: body)) }
+    }
+}
+
 /// A word as a shell reads it back.
 func shellQuoted(_ word: String) -> String {
     let plain = word.unicodeScalars.allSatisfy {

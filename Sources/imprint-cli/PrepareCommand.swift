@@ -58,7 +58,7 @@ struct PrepareCommand: ParsableCommand {
             let earlier = outcome.unchanged > 0 ? ", \(outcome.unchanged) of them earlier" : ""
             Terminal.note(
                 "Prepared \(outcome.images) photos into \(output)\(earlier), skipped \(outcome.skipped.count), in "
-                    + "\(Terminal.duration(seconds)).")
+                    + "\(clockTime(seconds)).")
         }
     }
 }

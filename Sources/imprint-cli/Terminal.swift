@@ -74,15 +74,6 @@ enum Terminal {
         return ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0 ? Int(size.ws_col) : 80
     }
 
-    /// "1:05" for 65 seconds.
-    static func duration(_ seconds: Double) -> String {
-        let whole = Int(seconds.rounded())
-        let minutes = whole / 60
-        return minutes >= 60
-            ? String(format: "%d:%02d:%02d", minutes / 60, minutes % 60, whole % 60)
-            : String(format: "%d:%02d", minutes, whole % 60)
-    }
-
     /// "91.2 %" for 0.912.
     static func percent(_ share: some BinaryFloatingPoint) -> String { String(format: "%.1f %%", Double(share) * 100) }
 }

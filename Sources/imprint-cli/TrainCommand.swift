@@ -73,6 +73,9 @@ struct TrainCommand: AsyncParsableCommand {
         if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
         let folder = try ImageFolder(at: URL(filePath: data))
         try requireNoPhoto(output, "--output", of: folder)
+        if let checkpoint {
+            try requireOutside(checkpoint, "--checkpoint", of: [folder.url, options.validationFolder])
+        }
         if let report { try requireNoPhoto(report, "--report", of: folder) }
         if !folder.ignored.isEmpty {
             Terminal.note(
@@ -94,29 +97,35 @@ struct TrainCommand: AsyncParsableCommand {
         var monitor = TrainingMonitor(configuration, json: common.json)
         defer { monitor.clear() }
         // While the photos are read there is nothing to end in order: Ctrl-C ends the process.
-        var interrupt: Interrupt?
+        let interrupt = Interrupt()
         var result: TrainingResult?
-        let run = Trainer(folder: folder, configuration: configuration, checkpoints: checkpoints).start()
-        for try await event in run {
+        let trainer = Trainer(folder: folder, configuration: configuration, checkpoints: checkpoints)
+        for try await event in trainer.start(shouldStop: { Interrupt.isRequested }) {
             if case .started(let start) = event {
-                interrupt = Interrupt()
+                interrupt.begin()
                 if resume && start.resumed == nil {
                     Terminal.note("There is no checkpoint in \(checkpoint ?? "") yet: training begins.")
                 }
             }
-            if interrupt?.isRequested == true { run.stop() }
             if case .finished(let finished) = event { result = finished }
             monitor.show(event)
             live?.show(event)
         }
         guard let result else { throw ExitCode.failure }
-        try result.weights.write(to: URL(filePath: output))
+        do {
+            try result.weights.write(to: URL(filePath: output))
+        } catch {
+            if let checkpoint { Terminal.note("The run is saved in \(checkpoint): --resume writes its model again.") }
+            throw error
+        }
+        interrupt.end()
         try monitor.finish(result, output: output)
-        if let report { try write(report, of: result, folder, seconds: monitor.seconds) }
+        // The threads that tasks share are for the page that follows the run.
+        if let report { try await onThreadOfItsOwn { try write(report, of: result, folder) } }
         if result.ending == .stopped || result.checkpointFailure != nil { throw ExitCode.failure }
     }
 
-    private func write(_ report: String, of result: TrainingResult, _ folder: ImageFolder, seconds: Double) throws {
+    private func write(_ report: String, of result: TrainingResult, _ folder: ImageFolder) throws {
         var bar = ProgressBar()
         defer { bar.clear() }
         let validation = try options.validationFolder.map { try ImageFolder(at: $0, minimumClasses: 1) }
@@ -132,7 +141,7 @@ struct TrainCommand: AsyncParsableCommand {
                 ? nil
                 : "This run was ended before its last epoch, or went on from a checkpoint with other photos or epochs: the command "
                     + "trains all epochs anew, which gives another model.",
-            seconds: seconds, workers: workers)
+            seconds: result.seconds, workers: workers)
         try page.write(to: URL(filePath: report))
     }
 

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Imprint
+internal import ImprintCore
 internal import ImprintFormats
 internal import ImprintImages
 
@@ -7,9 +8,7 @@ internal import ImprintImages
 struct TrainingMonitor {
     private let configuration: TrainingConfiguration
     private let json: Bool
-    private let clock = ContinuousClock()
-    private let start: ContinuousClock.Instant
-    private var trainingStart: ContinuousClock.Instant?
+    private var pace = TrainingPace()
     private var imagesPerEpoch = 0
     private var started: TrainingStart?
     private var leastLoss = Float.infinity
@@ -18,7 +17,6 @@ struct TrainingMonitor {
     init(_ configuration: TrainingConfiguration, json: Bool) {
         self.configuration = configuration
         self.json = json
-        start = clock.now
     }
 
     mutating func show(_ event: TrainingEvent) {
@@ -40,16 +38,12 @@ struct TrainingMonitor {
         }
     }
 
-    /// How long the run has taken.
-    var seconds: Double { (clock.now - start).seconds }
-
     /// Removes the progress bar, so that what follows has lines of its own.
     mutating func clear() { bar.clear() }
 
     private mutating func show(_ event: TrainingStart) {
         bar.clear()
         started = event
-        trainingStart = clock.now
         Terminal.note(
             "Read \(event.trainingImages + event.validationImages) images of \(event.labels.count) labels "
                 + "(\(event.labels.joined(separator: ", "))): \(event.trainingImages) to train on, "
@@ -114,20 +108,13 @@ struct TrainingMonitor {
 
     private mutating func show(_ batch: TrainingBatch) {
         imagesPerEpoch = batch.imagesPerEpoch
-        guard Terminal.isInteractive, let trainingStart else { return }
-        let seen = (batch.epoch - 1) * batch.imagesPerEpoch + batch.imagesSeen
-        let rate = Double(seen - seenBefore) / max((clock.now - trainingStart).seconds, 1e-9)
-        let left = Double(batch.epochs * batch.imagesPerEpoch - seen) / max(rate, 1e-9)
+        pace.take(batch)
+        guard Terminal.isInteractive else { return }
+        let left = pace.secondsLeft.map { "\(clockTime($0)) left" } ?? "…"
         bar.draw(
             "epoch \(batch.epoch)/\(batch.epochs)", share: Double(batch.imagesSeen) / Double(batch.imagesPerEpoch),
-            "\(batch.imagesSeen)/\(batch.imagesPerEpoch)", "\(Terminal.duration(left)) left",
-            "loss \(format(batch.loss))", "\(Int(rate)) images/s", "accuracy \(Terminal.percent(batch.accuracy))")
-    }
-
-    /// How many images earlier parts of the run have seen.
-    private var seenBefore: Int {
-        guard let started, let resumed = started.resumed else { return 0 }
-        return resumed.history.count * started.trainingImages + resumed.imagesSeen
+            "\(batch.imagesSeen)/\(batch.imagesPerEpoch)", left, "loss \(format(batch.loss))",
+            pace.imagesPerSecond.map { "\(Int($0)) images/s" } ?? "…", "accuracy \(Terminal.percent(batch.accuracy))")
     }
 
     private mutating func show(_ metrics: EpochMetrics, _ seconds: Double) {
@@ -157,7 +144,7 @@ struct TrainingMonitor {
     mutating func finish(_ result: TrainingResult, output: String) throws {
         guard let started, let record = result.weights.training else { return }
         let line = FinishedLine(
-            accuracy: record.accuracy ?? 0, epochs: record.history.count, seconds: seconds,
+            accuracy: record.accuracy ?? 0, epochs: record.history.count, seconds: result.seconds,
             images: started.trainingImages + started.validationImages, output: output, ending: result.ending,
             stopped: result.ending == .stopped, keptEpoch: record.kept?.epoch ?? 0,
             trainingImages: started.trainingImages, validationImages: started.validationImages,
@@ -171,7 +158,7 @@ struct TrainingMonitor {
             Terminal.note(
                 Terminal.styled("Wrote \(output)", .bold)
                     + ": accuracy \(Terminal.percent(line.accuracy)) on the \(measured) images, "
-                    + "\(count(line.epochs)) in \(Terminal.duration(line.seconds)).")
+                    + "\(count(line.epochs)) in \(clockTime(line.seconds)).")
         }
         show(result.ending, done: line.epochs, kept: line.keptEpoch, output)
         if !json, let evaluation = result.evaluation { Terminal.note("\n" + summary(evaluation, record)) }
@@ -180,9 +167,11 @@ struct TrainingMonitor {
     private func summary(_ evaluation: Evaluation, _ record: TrainingRecord) -> String {
         let table = EvaluationTable(evaluation)
         guard let calibration = record.calibration else { return table.text }
+        let rises = calibration.errorAfter > calibration.errorBefore
         return table.text
-            + "\n\nConfidences are calibrated: their error was \(Terminal.percent(calibration.errorBefore)) and is "
-            + "\(Terminal.percent(calibration.errorAfter)), on the images that it was done with."
+            + "\n\nConfidences are calibrated: on the images to validate on, their error was "
+            + "\(Terminal.percent(calibration.errorBefore)) and is \(Terminal.percent(calibration.errorAfter))"
+            + (rises ? ", since so few images do not show how sure one may be of new ones." : ".")
     }
 
     private func show(_ ending: TrainingResult.Ending, done: Int, kept: Int, _ output: String) {

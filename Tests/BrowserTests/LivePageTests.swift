@@ -106,6 +106,16 @@ import Testing
         }
     }
 
+    @Test("Names and messages from outside stay text") func escaping() {
+        let photo = URL(filePath: "/photos/<img src=x onerror=alert(1)>.png")
+        var run = LiveRun()
+        run.take(.lost(SkippedImage(url: photo, reason: .truncated(file: photo, reason: "<b>end</b>"))))
+        run.end(ImprintError.invalidSetting(name: "<i>", found: "x", expected: "y"))
+        #expect(run.head.contains("&lt;img src=x") && run.head.contains("&lt;b&gt;") && run.head.contains("&lt;i&gt;"))
+        #expect(!run.head.contains("<img") && !run.head.contains("<b>") && !run.head.contains("<i>"))
+        #expect(run.isFinished)
+    }
+
     private func status(_ url: URL, host: String? = nil) async throws -> Int {
         var request = URLRequest(url: url)
         if let host { request.setValue(host, forHTTPHeaderField: "Host") }

@@ -23,7 +23,10 @@ import Testing
             var configuration = try options.configuration(threads: 1)
             // How much is kept in memory makes no difference to the result.
             configuration.memoryLimit = nil
-            return "\(configuration)"
+            let words = configuration.augmentation.words
+            // Sets are printed in any order.
+            configuration.augmentation = .none
+            return "\(configuration), \(words)"
         }
         #expect(try described(repeated) == described(options))
         if typed.contains("auto") { #expect(try described(options) != described(TrainingOptions.parse([]))) }

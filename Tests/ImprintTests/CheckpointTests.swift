@@ -139,6 +139,64 @@ import Testing
         }
     }
 
+    @Test("With other images the epoch begins anew, and the model of before is kept until a new epoch is done")
+    func changedImages()
+        throws
+    {
+        try withPictures(perLabel: 8) { folder in
+            try withTemporaryFolder { place in
+                let configuration = quickTraining(epochs: 6) {
+                    $0.validation = .split(.fraction(0.25))
+                    $0.batchSize = 2
+                    $0.learningRate = 0.5
+                    $0.schedule = .constant
+                }
+                let options = CheckpointOptions(folder: place, resumes: true)
+                var batches = 0
+                // Six batches an epoch: stops within the fifth.
+                let before = try train(
+                    folder, configuration, checkpoints: options, shouldStop: { batches == 27 },
+                    onEvent: { if case .batch = $0 { batches += 1 } })
+                try FileManager.default.copyItem(
+                    at: folder.appending(path: "left/0.png"), to: folder.appending(path: "left/new.png"))
+                // Stopped again before an epoch is done, the run still gives the epoch of before.
+                batches = 0
+                let still = try train(
+                    folder, configuration, checkpoints: options, shouldStop: { batches == 2 },
+                    onEvent: { if case .batch = $0 { batches += 1 } })
+                #expect(still.training?.keptEpoch == before.training?.keptEpoch)
+                #expect(still.parameters["conv1.weight"] == before.parameters["conv1.weight"])
+                var first: TrainingBatch?
+                let after = try train(
+                    folder, configuration, checkpoints: options,
+                    onEvent: { if case .batch(let batch) = $0, first == nil { first = batch } })
+                #expect(first?.epoch == 5 && first?.imagesSeen == 6)
+                #expect(try #require(after.training?.keptEpoch) >= 5)
+            }
+        }
+    }
+
+    @Test("The time of all parts counts") func time() throws {
+        try withPictures(perLabel: 8) { folder in
+            try withTemporaryFolder { place in
+                func result(limit: Duration?) throws -> TrainingResult {
+                    try Trainer(
+                        folder: ImageFolder(at: folder),
+                        configuration: quickTraining(epochs: limit == nil ? 3 : 100_000) { $0.timeLimit = limit },
+                        checkpoints: CheckpointOptions(folder: place, resumes: true)
+                    ).train()
+                }
+                let first = try result(limit: .seconds(1))
+                #expect(first.ending == .timeLimit && first.seconds >= 0.8)
+                let again = try result(limit: .seconds(1))
+                #expect(again.ending == .timeLimit && again.seconds > first.seconds)
+                #expect(again.weights.training?.history.count == first.weights.training?.history.count)
+                let progress = try Checkpoint(contentsOf: place.appending(path: CheckpointOptions.fileName)).progress
+                #expect(progress.secondsInEpochs > 0.3 && progress.secondsInEpochs < progress.seconds)
+            }
+        }
+    }
+
     @Test("A checkpoint of other settings is refused, and says which") func otherSettings() throws {
         try withPictures(["left", "right", "up"], perLabel: 4) { folder in
             try withTemporaryFolder { place in
@@ -186,7 +244,10 @@ import Testing
                 let options = CheckpointOptions(folder: place)
                 let file = place.appending(path: "checkpoint.safetensors")
                 #expect(throws: ImprintError.stoppedTooEarly(checkpoint: file.path)) {
-                    try train(folder, quickTraining(epochs: 3), checkpoints: options, shouldStop: { true })
+                    var begins = false
+                    try train(
+                        folder, quickTraining(epochs: 3), checkpoints: options, shouldStop: { begins },
+                        onEvent: { if case .started = $0 { begins = true } })
                 }
                 let before = try Data(contentsOf: file)
                 #expect(throws: ImprintError.unfinishedCheckpoint(file: file.path, epoch: 1, of: 3)) {
@@ -214,10 +275,14 @@ import Testing
                 var impossible = Data(
                     String(decoding: whole, as: UTF8.self).replacing("\\\"batch\\\":0", with: "\\\"batch\\\":-").utf8)
                 impossible.replaceSubrange(0..<8, with: whole[0..<8])
+                // One step more than were done: the numbers are whole, the text is not what was written.
+                let passes = try #require(whole.range(of: Data("\\\"passes\\\":1".utf8)))
+                var other = whole
+                other[passes.upperBound - 1] = UInt8(ascii: "2")
                 var cases = [
                     Data(), Data("no file".utf8), whole.prefix(7), whole.prefix(100), whole.prefix(whole.count - 4),
                 ]
-                cases += [changed, impossible]
+                cases += [changed, impossible, other]
                 for data in cases {
                     try data.write(to: file)
                     let error = #expect(throws: ImprintError.self) {

@@ -83,6 +83,87 @@ import Testing
         }
     }
 
+    @Test("With a time limit the learning rate still runs its course") func shortenedSchedule() throws {
+        try withPictures(perLabel: 8) { folder in
+            let result = try result(folder, quickTraining(epochs: 100_000) { $0.timeLimit = .seconds(1) })
+            let rates = try #require(result.weights.training).history.map(\.learningRate)
+            #expect(rates.count < 100_000 && rates.count > 10)
+            #expect(try #require(rates.last) < 0.5 * (try #require(rates.max())))
+            #expect(!result.isRepeatable)
+        }
+    }
+
+    @Test("A time limit is looked at within an epoch, and during the search for a rate") func limitWithinEpoch() throws
+    {
+        try withPictures(perLabel: 8) { folder in
+            var batches = 0
+            let result = try result(
+                folder,
+                quickTraining(epochs: 5) {
+                    $0.timeLimit = .nanoseconds(1)
+                    $0.batchSize = 1
+                }, onEvent: { if case .batch = $0 { batches += 1 } })
+            #expect(batches == 1 && result.weights.training?.history.count == 1)
+            var steps = 0
+            #expect(throws: ImprintError.stoppedTooEarly(checkpoint: nil)) {
+                try self.result(
+                    folder,
+                    quickTraining(epochs: 5) {
+                        $0.timeLimit = .nanoseconds(1)
+                        $0.learningRate = nil
+                    }, onEvent: { if case .searching = $0 { steps += 1 } })
+            }
+            #expect(steps == 1)
+        }
+    }
+
+    @Test("The finished model says of the images to measure on what was measured", arguments: [true, false])
+    func calibrated(calibrates: Bool) throws {
+        try withPictures(perLabel: 12) { folder in
+            let result = try result(
+                folder,
+                quickTraining(epochs: 6) {
+                    $0.validation = .split(.fraction(0.5))
+                    $0.learningRate = 1
+                    $0.schedule = .constant
+                    $0.calibrates = calibrates
+                })
+            let evaluation = try #require(result.evaluation)
+            let record = try #require(result.weights.training)
+            #expect((record.calibration == nil) != calibrates)
+            #expect(abs((record.calibration?.temperature ?? 2) - 1) > 0.05, "a temperature of 1 would show nothing")
+            #expect(record.thresholds == evaluation.thresholds && record.precisionRecall == evaluation.precisionRecall)
+            let classifier = try ImageClassifier(result.weights)
+            for result in evaluation.results {
+                for observation in try classifier.classify(result.url) {
+                    let place = try #require(evaluation.labels.firstIndex(of: observation.label))
+                    #expect(abs(observation.confidence - result.confidences[place]) < 1e-3)
+                }
+            }
+        }
+    }
+
+    @Test("A base without a softmax at its end gets one") func baseOfLogits() throws {
+        var builder = NetworkBuilder(name: "logits", input: Shape(height: 16, width: 16, channels: 3))
+        builder.add(GlobalAveragePool())
+        builder.add(Dense(outputChannels: 2), named: "head")
+        let network = try builder.network()
+        let base = WeightsFile(
+            network: network, parameters: try Parameters(network, seed: 3), labels: ["left", "right"],
+            preprocessing: Preprocessing(width: 16, height: 16, channels: 3))
+        try withPictures(perLabel: 8) { folder in
+            let result = try result(
+                folder,
+                quickTraining(epochs: 1) {
+                    $0.start = .base(base)
+                    $0.validation = .split(.fraction(0.25))
+                })
+            #expect(result.weights.training?.calibration != nil)
+            let observations = try ImageClassifier(result.weights).classify(folder.appending(path: "left/0.png"))
+            #expect(abs(observations.reduce(0) { $0 + $1.confidence } - 1) < 1e-5)
+        }
+    }
+
     @Test("A moving average follows its formula") func average() throws {
         try withPictures(perLabel: 8) { folder in
             // One step an epoch: the parameters after each are those of a run of so many epochs.

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// The events of a run as an asynchronous sequence.
-@Suite("Training run") struct TrainingRunTests {
+@Suite("Training run", .timeLimit(.minutes(5))) struct TrainingRunTests {
     private func withPictures(_ body: (URL) async throws -> Void) async throws {
         try await withTemporaryFolder { folder in
             try ImprintTests.withPictures(perLabel: 8) { pictures in
@@ -99,6 +99,27 @@ import Testing
             }
             #expect(epochs == 800 && isFinished)
             #expect(events < 3 * 800, "two batches and an epoch, 800 times, would be all")
+        }
+    }
+
+    @Test("A cancelled reader hears of a checkpoint that could not be written") func cancelledWithoutCheckpoint()
+        async throws
+    {
+        try await withPictures { folder in
+            let place = folder.deletingLastPathComponent().appending(path: "run")
+            let trainer = try Trainer(
+                folder: ImageFolder(at: folder), configuration: quickTraining(epochs: 100_000),
+                checkpoints: CheckpointOptions(folder: place, interval: .seconds(1000)))
+            let (begun, signal) = AsyncStream<Void>.makeStream()
+            let reader = Task {
+                for try await event in trainer.start() {
+                    if case .epoch = event { signal.yield() }
+                }
+            }
+            for await _ in begun { break }
+            try FileManager.default.removeItem(at: place)
+            reader.cancel()
+            await #expect(throws: FileError.self) { try await reader.value }
         }
     }
 

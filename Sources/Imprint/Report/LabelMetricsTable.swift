@@ -6,19 +6,16 @@ enum LabelMetricsTable {
     static let curveLimit = 12
 
     /// The table of precision, recall, F1 and count, and the means over the labels.
-    static func html(_ metrics: [Evaluation.LabelMetrics]) -> String {
+    static func html(_ evaluation: Evaluation) -> String {
+        let metrics = evaluation.perLabel
         guard !metrics.isEmpty else { return "" }
         let rows = metrics.map { metric in
             row(
                 isolated(metric.label), metric.precision, metric.recall, metric.f1, count: metric.count)
         }
-        func mean(_ values: [Double?]) -> Double? {
-            let known = values.compactMap { $0 }
-            return known.isEmpty ? nil : known.reduce(0, +) / Double(known.count)
-        }
+        let averages = evaluation.macroAverages
         let means = row(
-            "mean of the labels", mean(metrics.map(\.precision)), mean(metrics.map(\.recall)),
-            mean(metrics.map(\.f1)),
+            "mean of the labels", averages.precision, averages.recall, averages.f1,
             count: metrics.reduce(0) { $0 + $1.count })
         let table = """
             <table class="numbers">

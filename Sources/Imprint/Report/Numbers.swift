@@ -33,14 +33,4 @@ func grouped(_ count: Int) -> String {
 }
 
 /// A count with its noun.
-func counted(_ count: Int, _ one: String, _ many: String? = nil) -> String {
-    "\(grouped(count)) \(count == 1 ? one : many ?? one + "s")"
-}
-
-/// A time span as people say it.
-func duration(_ seconds: Double) -> String {
-    if seconds < 60 { return String(format: "%.1f\u{a0}s", seconds) }
-    let minutes = Int(seconds / 60)
-    if minutes < 60 { return "\(minutes)\u{a0}min \(Int(seconds) % 60)\u{a0}s" }
-    return "\(minutes / 60)\u{a0}h \(minutes % 60)\u{a0}min"
-}
+func counted(_ count: Int, _ noun: String) -> String { "\(grouped(count)) \(count == 1 ? noun : noun + "s")" }

@@ -36,7 +36,7 @@ public struct Report: Sendable {
             "the evaluation is one of the labels \(evaluation?.labels ?? []), the model has \(weights.labels)")
         let record = weights.training
         var labels = ""
-        if let evaluation { labels += LabelMetricsTable.html(evaluation.perLabel) }
+        if let evaluation { labels += LabelMetricsTable.html(evaluation) }
         labels += LabelMetricsTable.curves(
             evaluation?.precisionRecall ?? record?.precisionRecall ?? [:],
             thresholds: record?.thresholds ?? evaluation?.thresholds ?? [:], labels: weights.labels)

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ImprintCore
 internal import ImprintFormats
 
 /// The top of a report: what the model is, how well it does, and where to find what.
@@ -52,7 +53,7 @@ struct ReportHead {
             facts.append(("epochs", "\(history.count)"))
             if let kept = weights.training?.kept { facts.append(("epoch kept", "\(kept.epoch)")) }
         }
-        if let seconds { facts.append(("training took", duration(seconds))) }
+        if let seconds { facts.append(("training took", clockTime(seconds))) }
         return facts
     }
 

@@ -3,15 +3,14 @@ package import ImprintFormats
 
 /// What was measured after each epoch, as charts; for pages about a run that is over, or under way.
 package enum TrainingCurves {
-    /// The epoch with the lowest validation loss, or without validation the lowest loss; `nil` where there is none.
+    /// The epoch with the lowest validation loss; `nil` where nothing is validated on.
     package static func bestEpoch(_ history: [EpochMetrics]) -> EpochMetrics? {
-        history.filter { loss($0).isFinite }.min { loss($0) < loss($1) }
+        history.filter { $0.validationLoss?.isFinite ?? false }
+            .min { $0.validationLoss ?? .infinity < $1.validationLoss ?? .infinity }
     }
 
-    private static func loss(_ epoch: EpochMetrics) -> Float { epoch.validationLoss ?? epoch.loss }
-
     /// The charts of loss, accuracy and learning rate; nothing before the first epoch is done.
-    /// - Parameter kept: The epoch that is marked; the best where `nil`.
+    /// - Parameter kept: The epoch that the model is of, where there is one already; else the best up to now is marked.
     package static func html(_ history: [EpochMetrics], kept: EpochMetrics? = nil) -> String {
         guard let last = history.last else { return "" }
         let losses = [
@@ -30,24 +29,29 @@ package enum TrainingCurves {
             \(chart("Accuracy", accuracies, history.count, .shares(from: least(accuracies)), best))
             \(chart("Learning rate", rates, history.count, .amounts(upTo: greatest(rates), ticks: 3), nil, height: 130))
             <div class="note">
-            \(summary(history, best, validates: validates))
+            \(summary(history, kept: kept, validates: validates))
             </div>
             </div>
             """
     }
 
-    private static func summary(_ history: [EpochMetrics], _ best: EpochMetrics?, validates: Bool) -> String {
+    private static func summary(_ history: [EpochMetrics], kept: EpochMetrics?, validates: Bool) -> String {
         var lines: [String] = []
-        if let best {
-            let loss = compact(Double(Self.loss(best)), digits: 3)
+        let best = bestEpoch(history)
+        if let loss = (kept ?? best)?.validationLoss, let epoch = (kept ?? best)?.epoch {
+            let number = compact(Double(loss), digits: 3)
+            let what = kept == nil ? "has" : "is kept, with"
             lines.append(
-                "The lowest \(validates ? "validation " : "")loss, \(loss), came after <strong>epoch \(best.epoch)</strong> of "
-                    + "\(history.count).")
+                epoch == best?.epoch
+                    ? "<strong>Epoch \(epoch)</strong> of \(history.count) \(what) the lowest validation loss, \(number)."
+                    : "<strong>Epoch \(epoch)</strong> of \(history.count) is kept, with a validation loss of \(number); losses before "
+                        + "were measured on other photos.")
         }
         lines.append(
             validates
                 ? "Where the curve of validation turns up while that of training still falls, the network learns its photos by heart."
-                : "Nothing was kept back to validate on, so these curves tell nothing of new photos.")
+                : "Nothing was kept back to validate on, so these curves tell nothing of new photos; the last epoch is kept."
+        )
         return lines.map { "<p>\($0)</p>" }.joined(separator: "\n")
     }
 

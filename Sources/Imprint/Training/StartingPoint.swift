@@ -50,15 +50,17 @@ extension TrainingConfiguration {
 }
 
 extension Network {
-    /// The same network with a head for another number of labels.
+    /// The same network with a head for another number of labels, and a softmax at its end.
     fileprivate func replacingHead(labels: Int) throws(NetworkError) -> Network {
         let head = headName
-        return try Network(
-            name: name, input: input,
-            nodes: nodes.map { node in
-                guard node.name == head, let dense = node.layer as? Dense else { return node }
-                return Node(
-                    name: node.name, layer: Dense(outputChannels: labels, hasBias: dense.hasBias), inputs: node.inputs)
-            })
+        var nodes = nodes.map { node in
+            guard node.name == head, let dense = node.layer as? Dense else { return node }
+            return Node(
+                name: node.name, layer: Dense(outputChannels: labels, hasBias: dense.hasBias), inputs: node.inputs)
+        }
+        if let last = nodes.last, !(last.layer is Softmax) {
+            nodes.append(Node(name: "probabilities", layer: Softmax(), inputs: [last.name]))
+        }
+        return try Network(name: name, input: input, nodes: nodes)
     }
 }

@@ -40,7 +40,12 @@ public struct Trainer: Sendable {
 
     /// Starts training on a thread of its own.
     /// - Returns: The run's events.
-    public func start() -> TrainingRun { TrainingRun(self) }
+    public func start() -> TrainingRun { TrainingRun(self, shouldStop: { false }) }
+
+    /// Starts a run that also ends where `shouldStop`, asked after every step on the run's thread, says yes.
+    package func start(shouldStop: @escaping @Sendable () -> Bool) -> TrainingRun {
+        TrainingRun(self, shouldStop: shouldStop)
+    }
 
     /// Trains on the caller's thread, for as long as it takes.
     /// - Parameters:

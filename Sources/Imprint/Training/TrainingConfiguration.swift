@@ -130,8 +130,8 @@ extension TrainingConfiguration {
         func require(_ name: String, _ value: some Any, _ isValid: Bool, _ expected: String) throws(ImprintError) {
             guard isValid else { throw .invalidSetting(name: name, found: "\(value)", expected: expected) }
         }
-        try require("epochs", epochs, epochs >= 1, "at least 1")
-        try require("batchSize", batchSize, batchSize >= 1, "at least 1")
+        try require("epochs", epochs, (1...1_000_000_000).contains(epochs), "1 to 1000000000")
+        try require("batchSize", batchSize, (1...1_000_000).contains(batchSize), "1 to 1000000")
         let rate = learningRate ?? 0
         try require("learningRate", rate, rate >= 0 && rate.isFinite, "at least 0")
         try require("patience", patience ?? 1, patience ?? 1 >= 1, "at least 1")

@@ -111,6 +111,8 @@ public struct TrainingResult: Sendable {
     public let evaluation: Evaluation?
     /// Why the run ended.
     public let ending: Ending
+    /// How long it took, over all parts of the run.
+    public let seconds: Double
     /// The images that could be read at the start and later could not.
     public let lost: [SkippedImage]
     /// Why the run could not be saved at its end; `nil` where it was, or was not to be.

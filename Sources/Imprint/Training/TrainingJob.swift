@@ -12,6 +12,8 @@ final class TrainingJob {
     private let shouldStop: () -> Bool
     private let clock = ContinuousClock()
     private let began: ContinuousClock.Instant
+    /// Up to when the time of the epoch is counted.
+    private var lap: ContinuousClock.Instant
     /// How long earlier parts of the run took.
     private var secondsBefore = 0.0
     private var isStopped = false
@@ -28,6 +30,7 @@ final class TrainingJob {
         self.onEvent = onEvent
         self.shouldStop = shouldStop
         began = clock.now
+        lap = began
     }
 
     func run() throws -> TrainingResult {
@@ -41,6 +44,9 @@ final class TrainingJob {
         let images = try TrainingImages(
             folder, configuration, preprocessing: start.preprocessing, earlier: store?.resumed?.images,
             onEvent: onEvent)
+        guard !shouldStop() else {
+            throw ImprintError.stoppedTooEarly(checkpoint: store?.resumed.map { _ in store?.file.path ?? "" })
+        }
         let session = try TrainingSession(start, configuration: configuration, images: images)
         let run = Run(session: session, images: images, store: store, settings: settings)
         try begin(run)
@@ -52,8 +58,17 @@ final class TrainingJob {
             save(run, isFinished: false)
             throw error
         }
+        guard run.session.progress.best != nil else {
+            save(run, isFinished: false)
+            throw ImprintError.stoppedTooEarly(checkpoint: checkpointFailure == nil ? store?.file.path : nil)
+        }
+        // What is saved as finished has a model: where it cannot be made, the run can be resumed.
+        let model = try model(run)
         save(run, isFinished: ending != .stopped)
-        let result = try result(run, ending)
+        let result = TrainingResult(
+            weights: model.weights, evaluation: model.evaluation, ending: ending, seconds: seconds, lost: lost,
+            checkpointFailure: checkpointFailure,
+            isRepeatable: session.progress.isRepeatable && configuration.timeLimit == nil && ending != .stopped)
         onEvent(.finished(result))
         return result
     }
@@ -92,9 +107,14 @@ final class TrainingJob {
         let search = try session.searchLearningRate(over: images.training, onLost: noteLost) { step in
             onEvent(.searching(done: step, of: LearningRateSearch.stepCount))
             isStopped = shouldStop()
-            return !isStopped
+            return !isStopped && !isOutOfTime
         }
-        if let search { onEvent(.learningRate(search)) }
+        if let search {
+            onEvent(.learningRate(search))
+        } else {
+            // Without a rate nothing can be trained, so there is nothing to save either.
+            throw ImprintError.stoppedTooEarly(checkpoint: nil)
+        }
     }
 
     /// Trains epoch after epoch.
@@ -102,15 +122,16 @@ final class TrainingJob {
         let session = run.session
         while true {
             if let ending = ending(session.progress) { return ending }
-            let start = clock.now
+            lap = clock.now
             let isComplete = try session.trainEpoch(over: run.images.training, onLost: noteLost) {
-                try afterBatch(run)
+                afterBatch(run)
             }
             // The time may end within an epoch, which then counts as it is.
             guard isComplete || isOutOfTime else { continue }
             let measured = try run.images.validation.map { try session.measure(over: $0, onLost: noteLost) }
-            let seconds = (clock.now - start).seconds
-            onEvent(.epoch(try session.finishEpoch(measured, seconds: seconds), seconds: seconds))
+            noteTime(run)
+            let seconds = session.progress.secondsInEpoch
+            onEvent(.epoch(try session.finishEpoch(measured), seconds: seconds))
             session.planEpochs(secondsLeft: secondsLeft)
             saveIfDue(run)
         }
@@ -125,7 +146,15 @@ final class TrainingJob {
         return done > 0 && (done >= progress.plannedEpochs || isOutOfTime) ? .timeLimit : nil
     }
 
-    private func afterBatch(_ run: Run) throws -> Bool {
+    /// Counts the time since the last time as that of the epoch.
+    private func noteTime(_ run: Run) {
+        let now = clock.now
+        run.session.add(seconds: (now - lap).seconds)
+        lap = now
+    }
+
+    private func afterBatch(_ run: Run) -> Bool {
+        noteTime(run)
         let progress = run.session.progress
         onEvent(
             .batch(
@@ -172,13 +201,10 @@ final class TrainingJob {
         }
     }
 
-    /// The model of the best epoch, and how it does.
-    private func result(_ run: Run, _ ending: TrainingResult.Ending) throws -> TrainingResult {
-        let (session, images) = (run.session, run.images)
+    /// The model of the best epoch, and how it does on the images to measure on.
+    private func model(_ run: Run) throws -> (weights: WeightsFile, evaluation: Evaluation?) {
+        let (session, images, start) = (run.session, run.images, run.session.start)
         let progress = session.progress
-        guard let best = progress.best else {
-            throw ImprintError.stoppedTooEarly(checkpoint: checkpointFailure == nil ? run.store?.file.path : nil)
-        }
         let measured = try images.validation.map { try ($0, session.measureBest(over: $0, onLost: noteLost)) }
         let calibration = measured.flatMap { loader, measured in
             configuration.calibrates
@@ -193,17 +219,14 @@ final class TrainingJob {
             validationImages: images.countsByLabel(images.validation),
             labelWeights: session.labelWeights.map { Dictionary(uniqueKeysWithValues: zip(folder.labels, $0)) },
             averageDecay: configuration.averageDecay, history: progress.history,
-            keptEpoch: progress.history[best].epoch, precisionRecall: evaluation?.precisionRecall ?? [:],
+            keptEpoch: progress.best.map { $0 + 1 }, precisionRecall: evaluation?.precisionRecall ?? [:],
             thresholds: evaluation?.thresholds, calibration: calibration)
-        let start = session.start
         var weights = WeightsFile(
             network: start.network, parameters: session.best, labels: folder.labels,
             preprocessing: start.preprocessing, training: record, base: start.base,
             precision: configuration.precision)
         if let calibration, let calibrated = try weights.calibrated(calibration.temperature) { weights = calibrated }
-        return TrainingResult(
-            weights: weights, evaluation: evaluation, ending: ending, lost: lost, checkpointFailure: checkpointFailure,
-            isRepeatable: progress.isRepeatable && [.completed, .noImprovement].contains(ending))
+        return (weights, evaluation)
     }
 
     private func evaluate(

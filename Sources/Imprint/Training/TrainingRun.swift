@@ -9,7 +9,7 @@ internal import Synchronization
 ///
 /// `stop()` ends it in order: events go on to `finished`, with the model of the whole epochs that are done. Cancelling the task
 /// that reads the events ends it after the step that it is at, with a checkpoint and without further events; the loop then
-/// ends when the run has. So does a run whose events nobody can read any more.
+/// ends when the run has, and throws where no checkpoint could be written. While images are compared and read, a run ends after that. So does a run whose events nobody can read any more.
 ///
 /// A reader that is more than a thousand events behind misses some of what tells progress within an epoch, and nothing else.
 public struct TrainingRun: AsyncSequence, Sendable {
@@ -18,20 +18,22 @@ public struct TrainingRun: AsyncSequence, Sendable {
     private let events: AsyncThrowingStream<TrainingEvent, any Error>
     private let state = RunState()
 
-    init(_ trainer: Trainer) {
+    init(_ trainer: Trainer, shouldStop: @escaping @Sendable () -> Bool) {
         let (events, continuation) = AsyncThrowingStream<TrainingEvent, any Error>.makeStream()
         self.events = events
         let state = state
         continuation.onTermination = { _ in state.stop() }
         let thread = Thread {
             do {
-                _ = try trainer.train(
-                    onEvent: { if state.admits($0) { continuation.yield($0) } }, shouldStop: { state.isStopping })
+                let result = try trainer.train(
+                    onEvent: { if state.admits($0) { continuation.yield($0) } },
+                    shouldStop: { state.isStopping || shouldStop() })
                 continuation.finish()
+                state.end(result.checkpointFailure)
             } catch {
                 continuation.finish(throwing: error)
+                if case ImprintError.stoppedTooEarly = error { state.end(nil) } else { state.end(error) }
             }
-            state.end()
         }
         // As the main thread has: photos are decoded and layers run on it.
         thread.stackSize = 8 << 20
@@ -55,8 +57,9 @@ public struct TrainingRun: AsyncSequence, Sendable {
                 state.noteRead()
                 return event
             }
-            // A reader that was cancelled may remove the files next.
-            await state.waitForEnd()
+            guard Task.isCancelled else { return nil }
+            // A reader that was cancelled may remove the files next; it has not been told of an error yet.
+            if let error = await state.waitForEnd() { throw error }
             return nil
         }
     }
@@ -67,7 +70,14 @@ private final class RunState: Sendable {
     private let stopping = Atomic(false)
     /// How many events wait for the reader.
     private let unread = Atomic(0)
-    private let waiting = Mutex<[CheckedContinuation<Void, Never>]?>([])
+    private let end = Mutex(End())
+
+    /// Who waits for the end, or what it came with.
+    private struct End {
+        var hasCome = false
+        var error: (any Error)?
+        var waiting: [CheckedContinuation<(any Error)?, Never>] = []
+    }
 
     var isStopping: Bool { stopping.load(ordering: .relaxed) }
 
@@ -82,21 +92,22 @@ private final class RunState: Sendable {
 
     func stop() { stopping.store(true, ordering: .relaxed) }
 
-    func end() {
-        let readers = waiting.withLock { waiting in
-            defer { waiting = nil }
-            return waiting ?? []
+    func end(_ error: (any Error)?) {
+        let readers = end.withLock { end in
+            (end.hasCome, end.error) = (true, error)
+            defer { end.waiting = [] }
+            return end.waiting
         }
-        for reader in readers { reader.resume() }
+        for reader in readers { reader.resume(returning: error) }
     }
 
-    func waitForEnd() async {
+    func waitForEnd() async -> (any Error)? {
         await withCheckedContinuation { continuation in
-            let hasEnded = waiting.withLock { waiting in
-                waiting?.append(continuation)
-                return waiting == nil
+            let (hasCome, error) = end.withLock { end in
+                if !end.hasCome { end.waiting.append(continuation) }
+                return (end.hasCome, end.error)
             }
-            if hasEnded { continuation.resume() }
+            if hasCome { continuation.resume(returning: error) }
         }
     }
 }

@@ -127,20 +127,19 @@ extension TrainingSession {
     }
 
     /// Takes the epoch down, and keeps its parameters where none were better.
-    func finishEpoch(_ measured: Measured?, seconds: Double) throws -> EpochMetrics {
+    func finishEpoch(_ measured: Measured?) throws -> EpochMetrics {
         // The loss of a step is that before it: what the last one did shows only here.
         guard measured?.loss.isFinite ?? true, start.parameters.areFinite else { throw diverged }
         let metrics = EpochMetrics(
             epoch: progress.history.count + 1, loss: progress.sum.meanLoss, accuracy: progress.sum.accuracy,
             validationLoss: measured?.loss, validationAccuracy: measured?.accuracy,
             learningRate: progress.learningRate * factor(at: max(progress.batch - 1, 0)))
-        progress.history.append(metrics)
-        progress.batch = 0
-        progress.sum = TrainingProgress.Sum()
-        progress.secondsInEpochs += seconds
-        if progress.epochsSinceBest == 0 { best.load(from: average ?? start.parameters) }
+        if progress.finishEpoch(metrics) { best.load(from: average ?? start.parameters) }
         return metrics
     }
+
+    /// Adds to the time of the epoch.
+    func add(seconds: Double) { progress.secondsInEpoch += seconds }
 
     /// Plans as many epochs as fit into what is left of the time, and at least those that are done.
     func planEpochs(secondsLeft: Double?) {
@@ -152,6 +151,8 @@ extension TrainingSession {
     }
 
     /// Looks for a learning rate, and begins with it.
+    /// - Parameter afterStep: Told how many steps are done; where it says no, the search ends with what is known then.
+    /// - Returns: What was found; `nil` where too few steps were taken to tell.
     func searchLearningRate(
         over loader: BatchLoader, onLost: (SkippedImage) -> Void, afterStep: (Int) -> Bool
     ) throws -> LearningRateSearch? {
@@ -159,23 +160,24 @@ extension TrainingSession {
         let trial = try Self.optimizer(configuration, 1, before.layout)
         var search = LearningRateSearch()
         var goesOn = true
-        var isStopped = false
         var epoch = 0
-        while goesOn && !isStopped {
+        while goesOn {
             try loader.forEachBatch(epoch: epoch, onLost: onLost) { batch in
                 let result = passes(batch)
                 let rate = LearningRateSearch.learningRate(at: search.points.count)
+                guard result.loss.isFinite || search.learningRate != nil else {
+                    throw ImprintError.diverged(epoch: 1, learningRate: rate)
+                }
                 goesOn = search.add(loss: result.loss)
                 if goesOn { trial.step(plan, factor: rate) }
-                isStopped = !afterStep(search.points.count)
-                return goesOn && !isStopped
+                goesOn = afterStep(search.points.count) && goesOn
+                return goesOn
             }
             epoch += 1
         }
         start.parameters.load(from: before)
         plan.passCount = 0
-        if isStopped { return nil }
-        guard let found = search.learningRate else { throw diverged }
+        guard let found = search.learningRate else { return nil }
         progress.learningRate = found
         optimizer = try Self.optimizer(configuration, found, before.layout)
         return search
@@ -207,9 +209,12 @@ extension TrainingSession {
         return Measured(loss: sum.meanLoss, logits: logits, places: places, accuracy: sum.accuracy)
     }
 
-    /// Measures the best epoch once more; training cannot go on after it.
+    /// Measures the best epoch once more.
     func measureBest(over loader: BatchLoader, onLost: (SkippedImage) -> Void) throws -> Measured {
-        (average ?? start.parameters).load(from: best)
+        let current = average ?? start.parameters
+        let before = try current.copy()
+        defer { current.load(from: before) }
+        current.load(from: best)
         return try measure(over: loader, onLost: onLost)
     }
 }
@@ -251,12 +256,8 @@ extension TrainingSession {
         plan.passCount = progress.passes
         progress.isFinished = false
         progress.isRepeatable =
-            progress.isRepeatable && sameImages && progress.plannedEpochs == configuration.epochs
-        if !sameImages {
-            progress.batch = 0
-            progress.sum = TrainingProgress.Sum()
-            progress.firstComparable = progress.history.count
-        }
+            progress.isRepeatable && progress.plannedEpochs == configuration.epochs
+        if !sameImages { progress.changeImages() }
     }
 }
 

@@ -1,4 +1,5 @@
 package import Foundation
+internal import ImprintCore
 package import ImprintNetwork
 
 /// A training run between two steps, from which it goes on to the same bits.
@@ -71,6 +72,7 @@ private enum Key {
     static let images = "imprint.images"
     static let progress = "imprint.progress"
     static let digest = "imprint.digest"
+    static let textDigest = "imprint.textDigest"
 }
 
 extension Checkpoint {
@@ -82,14 +84,21 @@ extension Checkpoint {
     /// Writes the file at `url`, which is replaced as `AtomicFile` does it.
     /// - Throws: `FileError` where it cannot be written.
     package func write(to url: URL) throws {
-        let texts = [
+        var texts = [
             Self.formatKey: Self.formatVersion, Key.network: try json(network), Key.labels: try json(labels),
             Key.settings: try json(settings), Key.images: try json(images), Key.progress: try json(progress),
         ]
+        texts[Key.textDigest] = Self.digest(of: texts)
         let tensors = numbers.map {
             Safetensors.Tensor(name: $0.key.rawValue, shape: [$0.value.count], values: $0.value)
         }
         try Safetensors.write(tensors, to: url) { digest in texts.merging([Key.digest: digest]) { $1 } }
+    }
+
+    /// The digest of the metadata: what stands there decides about the next steps as the numbers do.
+    private static func digest(of texts: [String: String]) -> String {
+        let lines = texts.sorted { precedes($0.key, $1.key) }.map { "\($0.key)\t\($0.value)\n" }
+        return SHA256.hexadecimal(of: Array(lines.joined().utf8))
     }
 
     /// Reads the file at `url` and checks all of it.
@@ -108,6 +117,13 @@ extension Checkpoint {
         let texts = file.header.metadata
         guard let format = texts[Self.formatKey] else { throw WeightsFileError.Problem.foreign }
         guard format == Self.formatVersion else { throw WeightsFileError.Problem.unknownFormat(found: format) }
+        let known = texts.filter { $0.key != Key.digest && $0.key != Key.textDigest }
+        guard let expectedText = texts[Key.textDigest] else {
+            throw WeightsFileError.Problem.missingMetadata(key: Key.textDigest)
+        }
+        guard Self.digest(of: known) == expectedText else {
+            throw WeightsFileError.Problem.damaged(found: Self.digest(of: known), expected: expectedText)
+        }
         network = try value(Key.network, in: texts)
         labels = try value(Key.labels, in: texts)
         settings = try value(Key.settings, in: texts)
@@ -131,8 +147,10 @@ extension Checkpoint {
             numbers[kind] = try file.values(of: tensor)
         }
         self.numbers = numbers
-        for kind in [Numbers.parameters, .velocities] + (progress.history.isEmpty ? [] : [.best])
-        where numbers[kind] == nil {
+        var needed = [Numbers.parameters, .velocities]
+        if !progress.history.isEmpty { needed.append(.best) }
+        if progress.averagedSteps > 0 { needed.append(.average) }
+        for kind in needed where numbers[kind] == nil {
             throw WeightsFileError.Problem.invalidMetadata(
                 key: Key.progress, reason: "the tensor \(kind.rawValue) is missing")
         }

@@ -32,11 +32,15 @@ package struct TrainingProgress: Codable, Hashable, Sendable {
     package var averagedSteps = 0
     /// What was measured after each epoch.
     package var history: [EpochMetrics] = []
+    /// The place in `history` of the epoch that is kept: that with the least validation loss of those that compare, or the last one
+    /// where nothing is validated on.
+    package private(set) var best: Int?
     /// The first epoch (from 0) whose validation loss can be compared with the latest: the first after images were added.
     package var firstComparable = 0
-    /// How long the run has taken, and how much of it went into whole epochs.
+    /// How long the run has taken; how much of it went into whole epochs, and into the one after these.
     package var seconds: Double = 0
     package var secondsInEpochs: Double = 0
+    package var secondsInEpoch: Double = 0
     /// Whether the settings alone lead here: the run did not go on with other images or another number of epochs.
     package var isRepeatable = true
     /// Whether the run has ended by itself, so that nothing is lost where another takes its place.
@@ -47,17 +51,37 @@ package struct TrainingProgress: Codable, Hashable, Sendable {
         self.plannedEpochs = plannedEpochs
     }
 
-    /// The place in `history` of the epoch with the least validation loss; the last one where nothing is validated on.
-    package var best: Int? {
-        let comparable = history.indices.filter { $0 >= firstComparable }
-        return comparable.min {
-            (history[$0].validationLoss ?? -Float($0)) < (history[$1].validationLoss ?? -Float($1))
+    /// Takes down an epoch that has ended.
+    /// - Returns: Whether it is the best, so that its parameters are to be kept.
+    package mutating func finishEpoch(_ metrics: EpochMetrics) -> Bool {
+        history.append(metrics)
+        batch = 0
+        sum = Sum()
+        secondsInEpochs += secondsInEpoch
+        secondsInEpoch = 0
+        let isBest: Bool
+        if let best, best >= firstComparable, let least = history[best].validationLoss,
+            let loss = metrics.validationLoss
+        {
+            isBest = loss < least
+        } else {
+            isBest = true
         }
-            ?? history.indices.last
+        if isBest { best = history.count - 1 }
+        return isBest
     }
 
-    /// How many epochs have passed without a lesser validation loss.
-    package var epochsSinceBest: Int { best.map { history.count - 1 - $0 } ?? 0 }
+    /// Begins the epoch anew, with other images: what was measured before does not compare.
+    package mutating func changeImages() {
+        batch = 0
+        sum = Sum()
+        secondsInEpoch = 0
+        firstComparable = history.count
+        isRepeatable = false
+    }
+
+    /// How many epochs that compare have passed without a lesser validation loss.
+    package var epochsSinceBest: Int { best.map { history.count - max($0 + 1, firstComparable) } ?? 0 }
 
     /// What is impossible about the values; `nil` where nothing is.
     var problem: String? {
@@ -67,7 +91,8 @@ package struct TrainingProgress: Codable, Hashable, Sendable {
         guard history.map(\.epoch) == Array(1..<(history.count + 1)) else {
             return "epochs that do not follow each other"
         }
-        guard seconds.isFinite && secondsInEpochs.isFinite else { return "a time that is no number" }
+        guard (seconds + secondsInEpochs + secondsInEpoch).isFinite else { return "a time that is no number" }
+        guard best.map(history.indices.contains) ?? history.isEmpty else { return "a best epoch that is none" }
         return nil
     }
 }

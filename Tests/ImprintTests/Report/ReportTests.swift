@@ -34,15 +34,16 @@ import Testing
         try withRun(wrong: 2) { weights, evaluation, images in
             let report = Report(
                 weights, evaluation: evaluation, audit: Audit(images, workers: Workers(1)),
-                command: "imprint train \"a b\" --output <m>", seconds: 61, workers: Workers(2))
+                command: "imprint train \"a b\" --output <m>", remark: "Not <quite>.", seconds: 61, workers: Workers(2))
             let html = report.html
             let parts = ["curves", "confusion", "labels", "reliability", "mistakes", "photos", "settings", "repeat"]
             for part in parts {
                 #expect(html.contains("<section id=\"\(part)\"") && html.contains("href=\"#\(part)\""), "\(part)")
             }
             #expect(html.contains("66.7\u{a0}%") && html.contains("of 18 photos"))
-            #expect(html.contains("1\u{a0}min 1\u{a0}s"))
-            #expect(html.contains("<pre>imprint train &quot;a b&quot; --output &lt;m&gt;</pre>"))
+            #expect(html.contains("<dd>1:01</dd>"))
+            #expect(
+                html.contains("<pre>imprint train &quot;a b&quot; --output &lt;m&gt;</pre>\n<p>Not &lt;quite&gt;.</p>"))
             #expect(html.contains("&lt;b&gt;&amp;&quot;x&quot; 猫 قطة"))
             #expect(!html.contains("<b>&"))
             // Each mistake as a photo and as a map.
