@@ -150,6 +150,38 @@ import Testing
         }
     }
 
+    @Test("A disk that is full when the model is written loses nothing: --resume writes it", .enabled(if: mayMount))
+    func fullDiskAtTheEnd() throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 12)
+            let options =
+                "train photos --input-size 16 --width 0.25 --epochs 3 --checkpoint run --output disk/m.imprint"
+            let run = try withDisk(
+                "1m", folder,
+                """
+                $imprint \(options) --json > whole
+                mv disk/m.imprint whole.imprint
+                rm -r run
+                $imprint \(options) --json --epochs 100000 > lines 2> errors &
+                while [ $(wc -l < lines) -lt 2 ] && kill -0 $!; do :; done
+                dd if=/dev/zero of=disk/rest bs=1k 2> /dev/null || true
+                kill -INT $!
+                wait $! && exit 3
+                [ ! -e disk/m.imprint ]
+                rm disk/rest run/checkpoint.safetensors
+                $imprint \(options)
+                cmp disk/m.imprint whole.imprint
+                rm disk/m.imprint
+                $imprint \(options) --resume
+                cmp disk/m.imprint whole.imprint
+                """)
+            #expect(run.status == 0, "\(run.errors)")
+            let errors = try String(contentsOf: folder.appending(path: "errors"), encoding: .utf8)
+            #expect(errors.contains("The run is saved in run: --resume writes its model again."), "\(errors)")
+            #expect(errors.contains("disk/m.imprint: cannot be written (No space left on device)"), "\(errors)")
+        }
+    }
+
     @Test(
         "A read-only disk is one clear error before training, for the output and for checkpoints",
         .enabled(if: mayMount))
