@@ -1,0 +1,112 @@
+internal import ImprintCore
+
+/// The colours that a mark is printed in, tone by tone.
+struct Inks {
+    enum Ink: Equatable {
+        /// The picture's own colours, or that of the tone where there is no picture.
+        case own(Color)
+        case flat(Color)
+        /// Left blank, so that what is behind shows.
+        case blank
+
+        /// Its colour, where it has one.
+        var color: Color? {
+            switch self {
+            case .own(let color), .flat(let color): color
+            case .blank: nil
+            }
+        }
+    }
+
+    /// How a mark is coloured.
+    enum Style: String {
+        case own = "own colours"
+        case mono = "one ink"
+        case colors = "other colours"
+    }
+
+    let style: Style
+    private let inks: [Ink]
+    /// The colour that most of the mark has.
+    let main: Color
+
+    /// By how much the luminances of ink and ground differ at least.
+    private static let contrast: Float = 0.3
+
+    subscript(tone: Int) -> Ink { inks[tone % inks.count] }
+
+    /// Chooses inks that can be seen.
+    ///
+    /// - Parameters:
+    ///   - artwork: Whose tones the mark has.
+    ///   - mainTone: The tone of the largest part of it.
+    ///   - style: What is wanted; another one is taken where that could not be seen.
+    ///   - ground: The colour directly behind the mark, on average.
+    init(_ artwork: Artwork, mainTone: Int, style: Style, on ground: Color, _ random: inout RandomStream) {
+        let tones = artwork.tones
+        let saturation = random.uniform()
+        func ink(on other: Color, contrast: Float = Self.contrast) -> Color {
+            .contrasting(with: other, by: contrast, saturation: saturation, &random)
+        }
+        if style == .own, !tones.isEmpty, tones[mainTone % tones.count].isVisible(on: ground) {
+            self.style = .own
+            inks = tones.map { .own($0) }
+            main = tones[mainTone % tones.count]
+            return
+        }
+        guard !tones.isEmpty else {
+            // A recipe's parts are all to be seen, whatever their colours.
+            self.style = style == .colors ? .colors : .mono
+            let first = ink(on: ground)
+            inks = style == .colors ? [.flat(first), .flat(ink(on: ground))] : [.flat(first)]
+            main = first
+            return
+        }
+        let sets = artwork.inkedTones
+        if style != .colors, !sets.isEmpty {
+            self.style = .mono
+            // Rather that with most of the mark in it.
+            let preferred = sets.first { $0.contains(mainTone) }
+            let inked = random.chance(0.65) ? preferred ?? sets[0] : random.element(of: sets)
+            let color = ink(on: ground)
+            inks = tones.indices.map { inked.contains($0) ? .flat(color) : .blank }
+            main = color
+            return
+        }
+        self.style = .colors
+        let first = ink(on: ground)
+        var colors = [Color](repeating: first, count: tones.count)
+        let areTogether = sets.count == 1 && sets[0].count == tones.count
+        for tone in tones.indices where tone != mainTone {
+            // Tones that the logo tells apart stay apart; parts that stand alone must be seen against the ground.
+            colors[tone] =
+                areTogether
+                ? ink(on: ground)
+                : abs(tones[tone].luminance - tones[mainTone].luminance) > 0.12
+                    ? ink(on: first) : .contrasting(with: first, by: 0.12, saturation: random.uniform(), &random)
+        }
+        inks = colors.map { .flat($0) }
+        main = first
+    }
+}
+
+extension SIMD3<Float> {
+    /// Whether it stands out against another colour, by luminance or else clearly by hue.
+    func isVisible(on other: Self) -> Bool {
+        Swift.abs(luminance - other.luminance) > 0.22 || ((self - other) * (self - other)).sum() > 0.3
+    }
+
+    /// A random colour whose luminance differs by `contrast` from that of another one, or by as much as can be.
+    static func contrasting(
+        with other: Self, by contrast: Float, saturation: Float, _ random: inout RandomStream
+    ) -> Self {
+        let own = other.luminance
+        let (dark, light) = (Swift.max(own - contrast, 0), Swift.max(1 - contrast - own, 0))
+        let place = random.uniform() * (dark + light)
+        let luminance: Float =
+            dark + light == 0 ? (own > 0.5 ? 0 : 1) : place < dark ? place : own + contrast + place - dark
+        return .random(luminance: luminance, saturation: saturation, &random)
+    }
+}
+
+private func abs(_ value: Float) -> Float { Swift.abs(value) }
