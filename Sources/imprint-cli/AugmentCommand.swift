@@ -6,8 +6,8 @@ internal import ImprintImages
 struct AugmentCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "augment",
-        abstract: "Show photos as training sees them: prepared, and varied anew in each epoch. With --artwork, show pictures "
-            + "made of a logo.")
+        abstract: "Show photos as training sees them: prepared, and varied anew in each epoch. With --artwork, show "
+            + "pictures that are made of a logo.")
 
     @Argument(help: ArgumentHelp("The folder of photos: one sub-folder per label.", valueName: "data"))
     var data: String?
@@ -16,8 +16,8 @@ struct AugmentCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The picture to write: a row per photo, first as it is prepared and then as the first epochs vary it. With "
-                + "--artwork: rows of pictures with the logo and of near misses in turn.",
+            "The picture to write: a row per photo, first as it is prepared and then as the first epochs vary it. "
+                + "With --artwork: rows of pictures with the logo and of near misses in turn.",
             valueName: "file.png"))
     var contactSheet: String
 
@@ -37,7 +37,7 @@ struct AugmentCommand: ParsableCommand {
     var epochs = 8
 
     @Option(
-        help: "What the variations follow from: those of training with the same seed and no validation. Or the pictures.")
+        help: "What variations and pictures follow from: those of training with the same seed and no validation.")
     var seed: UInt64 = 0
 
     @OptionGroup var common: CommonOptions

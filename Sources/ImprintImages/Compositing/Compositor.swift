@@ -56,7 +56,6 @@ public struct Compositor: Sendable {
     public let seed: UInt64
     /// How the logo is shown.
     public let configuration: Configuration
-    private let lettering = Lettering()
 
     /// The height and width of the pictures, in pixels.
     public var size: Int { backdrops.size }
@@ -89,8 +88,8 @@ public struct Compositor: Sendable {
     public func nearMiss(_ index: Int) throws(ImageError) -> Composite {
         var random = RandomStream(seed: seed, "near miss", index)
         let artwork = random.element(of: artworks)
-        let (kind, design) = artwork.nearMiss(lettering, &random)
-        let scene = Scene(design, of: artwork, configuration, backdrops, lettering, &random)
+        let (kind, design) = artwork.nearMiss(&random)
+        let scene = Scene(design, of: artwork, configuration, backdrops, &random)
         return Composite(image: try scene.render(), mark: nil, kind: kind)
     }
 
@@ -99,6 +98,6 @@ public struct Compositor: Sendable {
         var random = RandomStream(seed: seed, "positive", index)
         let artwork = random.element(of: artworks)
         let design = artwork.mark(&random)
-        return Scene(design, of: artwork, configuration, backdrops, lettering, &random)
+        return Scene(design, of: artwork, configuration, backdrops, &random)
     }
 }

@@ -28,7 +28,8 @@ struct DistanceField: Equatable {
         distances.reserveCapacity(width * height)
         for row in 0..<height {
             for column in 0..<width {
-                distances.append(ImprintImages.distance(from: first + Point(Float(column), Float(row)) * step, to: shapes))
+                let point = first + Point(Float(column), Float(row)) * step
+                distances.append(ImprintImages.distance(from: point, to: shapes))
             }
         }
         self.distances = distances

@@ -14,9 +14,10 @@ struct Finish {
     private let gloss: Float
     private let glossPlace: Float
 
-    init(_ random: inout RandomStream) {
+    /// `isOnPlate`: what it is on is smooth, whatever is behind that.
+    init(isOnPlate: Bool, _ random: inout RandomStream) {
         opacity = random.chance(0.7) ? random.uniform(in: 0.92...1) : random.uniform(in: 0.72...0.92)
-        texture = random.uniform(in: 0...0.9)
+        texture = random.uniform(in: 0...0.9) * random.uniform() * (isOnPlate ? 0.3 : 1)
         direction = random.direction()
         bulge = random.chance(0.35) ? random.uniform(in: 0...0.3) : 0
         slope = random.uniform(in: -0.18...0.18)
@@ -54,9 +55,9 @@ struct Occluder {
         let radius = place.span / 2
         let direction = random.direction()
         let center = Point(place.x, place.y)
-        let reach = random.uniform(in: 0.3...0.9) * radius
+        let reach = random.uniform(in: 0.4...0.9) * radius
         if random.chance(0.5) {
-            // An edge from one side, which hides at most a third.
+            // An edge from one side, which hides at most a quarter.
             let depth = radius * 3
             shape = .box(
                 center: center + direction * (reach + depth), halfSides: Point(depth, depth * 2), direction: direction,

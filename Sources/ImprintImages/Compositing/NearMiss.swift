@@ -2,7 +2,8 @@ internal import ImprintCore
 
 extension Artwork {
     /// What could be taken for the mark but is not it, and how it came about in a word or two.
-    func nearMiss(_ lettering: Lettering, _ random: inout RandomStream) -> (kind: String, design: Design) {
+    func nearMiss(_ random: inout RandomStream) -> (kind: String, design: Design) {
+        let lettering = Lettering.standard
         let toneCount = max(tones.count, 1)
         let choice = random.uniform()
         if choice < 0.07 { return ("nothing", .nothing) }
@@ -20,11 +21,11 @@ extension Artwork {
         case .picture(let marks):
             if choice < 0.72 {
                 for _ in 0..<8 {
-                    if let miss = marks.nearMiss(lettering, &random) { return miss }
+                    if let miss = marks.nearMiss(&random) { return miss }
                 }
             }
             for _ in 0..<8 {
-                let design = LookAlike.design(tones: toneCount, lettering, &random)
+                let design = LookAlike.design(tones: toneCount, &random)
                 if marks.isOther(design) { return ("look-alike", design) }
             }
             return ("nothing", .nothing)

@@ -33,7 +33,7 @@ struct PictureMarks: Sendable {
     }
 
     /// What is nearly the mark, and how it came about; nil where chance made the mark itself of it.
-    func nearMiss(_ lettering: Lettering, _ random: inout RandomStream) -> (kind: String, design: Design)? {
+    func nearMiss(_ random: inout RandomStream) -> (kind: String, design: Design)? {
         var edits = [squeezed, repeated]
         if design.elements.count > 1 { edits += [swapped, apart, resized, replaced, replaced] }
         // As often as the others of their kind: a part missing, a half, the mirror image.
@@ -44,7 +44,7 @@ struct PictureMarks: Sendable {
             let fitting = prepared.filter { $0.kind == kind }
             return random.element(of: fitting.isEmpty ? prepared : fitting)
         }
-        let miss = edits[choice](lettering, &random)
+        let miss = edits[choice](&random)
         return isOther(miss.design) ? miss : nil
     }
 
@@ -58,28 +58,29 @@ struct PictureMarks: Sendable {
     private typealias NearMiss = (kind: String, design: Design)
 
     /// Narrower than perspective makes it, even where that narrows it the other way.
-    private func squeezed(_: Lettering, _ random: inout RandomStream) -> NearMiss {
+    private func squeezed(_ random: inout RandomStream) -> NearMiss {
         let direction = Point(random.uniform(in: 0.33...0.52), 1)
         let scale = random.chance(0.5) ? direction : Point(direction.y, direction.x)
         return ("proportions", Design(fitting: design.elements.map { $0.moved(by: .zero, scaled: scale) }))
     }
 
     /// One part, or all of the mark, two or three times.
-    private func repeated(_: Lettering, _ random: inout RandomStream) -> NearMiss {
+    private func repeated(_ random: inout RandomStream) -> NearMiss {
         let group = random.chance(0.5) ? design.elements : [random.element(of: design.elements)]
         let once = Design(fitting: group).elements
         let count = 2 + random.index(below: 2)
         let start = random.uniform(in: 0...360)
-        let reach = random.uniform(in: 0.9...1.4)
+        // Two need less room than three around the same point.
+        let reach = random.uniform(in: 1...1.4) * (count == 2 ? 1 : 1.15)
         let copies = (0..<count).flatMap { copy in
-            let place = Point.direction(degrees: start + 360 * Float(copy) / Float(count)) * reach * (4 / Float(count + 1))
-            return once.map { $0.moved(by: place) }
+            let direction = Point.direction(degrees: start + 360 * Float(copy) / Float(count))
+            return once.map { $0.moved(by: direction * reach) }
         }
         return ("repeated", Design(fitting: copies))
     }
 
     /// Two parts in each other's place.
-    private func swapped(_: Lettering, _ random: inout RandomStream) -> NearMiss {
+    private func swapped(_ random: inout RandomStream) -> NearMiss {
         var elements = design.elements
         let first = random.index(below: elements.count)
         let second = (first + 1 + random.index(below: elements.count - 1)) % elements.count
@@ -90,7 +91,7 @@ struct PictureMarks: Sendable {
     }
 
     /// One part moved away from the others, or onto another one.
-    private func apart(_: Lettering, _ random: inout RandomStream) -> NearMiss {
+    private func apart(_ random: inout RandomStream) -> NearMiss {
         var elements = design.elements
         let moved = random.index(below: elements.count)
         elements[moved] = elements[moved].moved(by: random.direction() * random.uniform(in: 0.45...1.3))
@@ -98,7 +99,7 @@ struct PictureMarks: Sendable {
     }
 
     /// One part much larger or smaller than it should be.
-    private func resized(_: Lettering, _ random: inout RandomStream) -> NearMiss {
+    private func resized(_ random: inout RandomStream) -> NearMiss {
         var elements = design.elements
         let resized = random.index(below: elements.count)
         let factor = random.chance(0.5) ? random.uniform(in: 0.3...0.6) : random.uniform(in: 1.6...2.4)
@@ -108,9 +109,9 @@ struct PictureMarks: Sendable {
     }
 
     /// Another shape or letter where a part was.
-    private func replaced(_ lettering: Lettering, _ random: inout RandomStream) -> NearMiss {
+    private func replaced(_ random: inout RandomStream) -> NearMiss {
         let (rest, gap) = random.element(of: gaps)
-        let figure = random.chance(0.5) ? lettering.letter(&random) : Figure([LookAlike.shape(&random)])
+        let figure = random.chance(0.5) ? Lettering.standard.letter(&random) : Figure([LookAlike.shape(&random)])
         let other = Element(figure: figure, tone: gap.tone).fitted(into: gap)
         return ("replaced", Design(fitting: rest + [other]))
     }
@@ -119,7 +120,7 @@ struct PictureMarks: Sendable {
 /// Marks of plain shapes that take up as much room as a logo does.
 enum LookAlike {
     /// One to four shapes beside each other or one within the other, in tones of the logo.
-    static func design(tones: Int, _ lettering: Lettering, _ random: inout RandomStream) -> Design {
+    static func design(tones: Int, _ random: inout RandomStream) -> Design {
         func tone() -> Int { random.index(below: max(tones, 1)) }
         let first = Element(figure: Figure([shape(&random)]), tone: tone())
         var elements = [first]
@@ -127,7 +128,7 @@ enum LookAlike {
         case 0: break
         case 1:
             // A badge: another tone where there is one, else the two are one silhouette.
-            let figure = random.chance(0.5) ? lettering.letter(&random) : Figure([shape(&random)])
+            let figure = random.chance(0.5) ? Lettering.standard.letter(&random) : Figure([shape(&random)])
             let size = random.uniform(in: 0.35...0.6)
             let inner = Element(figure: figure, tone: (first.tone + 1) % max(tones, 2))
             elements.append(inner.moved(by: .zero, scaled: Point(size, size)))

@@ -22,7 +22,7 @@ struct Scene {
     /// Decides a composite of `mark`, whose tones are those of `artwork`.
     init(
         _ mark: Design, of artwork: Artwork, _ configuration: Compositor.Configuration, _ backdrops: Backdrops,
-        _ lettering: Lettering, _ random: inout RandomStream
+        _ random: inout RandomStream
     ) {
         let size = Float(backdrops.size)
         self.mark = mark
@@ -40,13 +40,13 @@ struct Scene {
         }
         let trial = Circle(holding: hull.map(view(scale: 1, center: .zero).pixel))
         let scale = span / 2 / trial.radius
-        let middle = Point(random.uniform(in: span / 2...size - span / 2), random.uniform(in: span / 2...size - span / 2))
-        let ownView = view(scale: scale, center: middle - trial.center * scale)
-        self.view = ownView
+        let room = span / 2...size - span / 2
+        let middle = Point(random.uniform(in: room), random.uniform(in: room))
+        self.view = view(scale: scale, center: middle - trial.center * scale)
         place = Composite.Place(x: middle.x, y: middle.y, span: span)
 
         let mainTone = mark.mainTone
-        wordmark = random.chance(0.5) ? lettering.wordmark(tone: mainTone, &random) : []
+        wordmark = random.chance(0.5) ? Lettering.standard.wordmark(tone: mainTone, &random) : []
 
         let style: Inks.Style = random.chance(0.3) ? .own : random.chance(0.65) ? .mono : .colors
         let behind = ground.mean(around: middle, radius: span / 2)
@@ -77,7 +77,7 @@ struct Scene {
                 .contrasting(with: inks.main, by: 0.35, saturation: random.uniform(in: 0...0.4), &random)
             ) : nil
         inking = Self.inking(artwork, &random)
-        finish = Finish(&random)
+        finish = Finish(isOnPlate: plate != nil, &random)
         occluder = random.chance(0.1) ? Occluder(place, &random) : nil
         camera = Camera(&random)
     }
@@ -96,8 +96,11 @@ struct Scene {
         return Inking(style: style, wobble: wobble, opacity: 1, noise: ValueNoise(&random))
     }
 
-    /// Computes the picture; without its mark, all else is as it is with it.
-    func render(showsMark: Bool = true) throws(ImageError) -> Image {
+    /// Computes the picture.
+    func render() throws(ImageError) -> Image { try camera.picture(of: painted()) }
+
+    /// The scene before a camera sees it; without its mark, all else is as it is with it.
+    func painted(showsMark: Bool = true) -> Canvas {
         let size = ground.size
         var canvas = ground
         var print = PrintLayer(size: size)
@@ -112,11 +115,9 @@ struct Scene {
                 elements.reduce(Float.infinity) { min($0, $1.distance(to: point)) } - width
             }
         }
-        if let color = inks[mark.mainTone].color ?? Optional(inks.main) {
-            for letter in wordmark {
-                let box = PixelBox(around: letter.corners, through: view, margin: 2, size: size)
-                print.paint(color, through: view, in: box) { letter.distance(to: $0) }
-            }
+        for letter in wordmark {
+            let box = PixelBox(around: letter.corners, through: view, margin: 2, size: size)
+            print.paint(inks.main, through: view, in: box) { letter.distance(to: $0) }
         }
         if showsMark && !elements.isEmpty {
             var layer = PrintLayer(size: size)
@@ -126,7 +127,7 @@ struct Scene {
         }
         finish.lay(print, on: &canvas, around: place)
         occluder?.paint(on: &canvas)
-        return try camera.picture(of: canvas)
+        return canvas
     }
 }
 

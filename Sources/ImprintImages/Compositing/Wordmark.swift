@@ -5,7 +5,10 @@ struct Lettering {
     /// Every glyph in several weights.
     private let fonts: [[Figure]]
 
-    init() {
+    /// Letters follow from nothing, so that all compositors share them.
+    static let standard = Lettering()
+
+    private init() {
         fonts = [0.1, 0.15, 0.2].flatMap { halfWidth in
             [0.75, 0.95].map { narrowness in
                 let pen = Pen(halfWidth: Float(halfWidth), narrowness: Float(narrowness))
