@@ -6,8 +6,8 @@ internal import ImprintImages
 struct AugmentCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "augment",
-        abstract: "Show photos as training sees them: prepared, and varied anew in each epoch. With --artwork, show "
-            + "pictures that are made of a logo.")
+        abstract: "Show photos as training sees them: prepared, and varied anew in each epoch.",
+        discussion: "With --artwork in place of DATA, show pictures that are made of a logo, and near misses of it.")
 
     @Argument(help: ArgumentHelp("The folder of photos: one sub-folder per label.", valueName: "data"))
     var data: String?

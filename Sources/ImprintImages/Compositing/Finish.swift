@@ -28,7 +28,7 @@ struct Finish {
     /// Lays the print on the ground, which shows where nothing is printed.
     func lay(_ print: PrintLayer, on canvas: inout Canvas, around place: Composite.Place) {
         let center = Point(place.x, place.y)
-        let mean = max(canvas.mean(around: center, radius: place.span / 2).luminance, 0.08)
+        let mean = max(canvas.average(around: center, radius: place.span / 2).color.luminance, 0.08)
         let unit = 2 / place.span
         let half = Float(canvas.size) / 2
         canvas.update(print.pixels) { ground, above, place in
@@ -77,7 +77,7 @@ struct Occluder {
     /// Paints it in the colours of another part of the scene.
     func paint(on canvas: inout Canvas) {
         let size = Float(canvas.size)
-        let color = canvas.mean(around: source * size, radius: 4) * brightness
+        let color = canvas.average(around: source * size, radius: 4).color * brightness
         let frame = View(center: .zero, scale: 1)
         canvas.paint(color, softness: softness, through: frame) { shape.distance(to: $0) }
     }
@@ -91,11 +91,12 @@ struct Camera {
     private let noiseKey: UInt64
     private let quality: Int?
 
-    init(_ random: inout RandomStream) {
+    /// A camera for something `span` pixels large: of a small mark, more blur would leave nothing.
+    init(span: Float, _ random: inout RandomStream) {
         light = Light(&random)
         // Never quite sharp: a lens blurs edges over about a pixel. Now and then out of focus.
         let focus = random.uniform()
-        blur = 0.35 + (random.chance(0.12) ? 1.6 : 0.6) * focus * focus
+        blur = 0.35 + min((random.chance(0.12) ? 1.6 : 0.6) * focus * focus, 0.05 * span)
         noise = random.chance(0.6) ? 7 * random.uniform() * random.uniform() : 0
         noiseKey = random.next()
         quality = random.chance(0.75) ? 40 + random.index(below: 56) : nil

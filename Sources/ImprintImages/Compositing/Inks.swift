@@ -30,9 +30,6 @@ struct Inks {
     /// The colour that most of the mark has.
     let main: Color
 
-    /// By how much the luminances of ink and ground differ at least.
-    private static let contrast: Float = 0.3
-
     subscript(tone: Int) -> Ink { inks[tone % inks.count] }
 
     /// Chooses inks that can be seen.
@@ -42,13 +39,18 @@ struct Inks {
     ///   - mainTone: The tone of the largest part of it.
     ///   - style: What is wanted; another one is taken where that could not be seen.
     ///   - ground: The colour directly behind the mark, on average.
-    init(_ artwork: Artwork, mainTone: Int, style: Style, on ground: Color, _ random: inout RandomStream) {
+    ///   - contrast: By how much the luminances of ink and ground differ at least.
+    init(
+        _ artwork: Artwork, mainTone: Int, style: Style, on ground: Color, contrast: Float,
+        _ random: inout RandomStream
+    ) {
         let tones = artwork.tones
         let saturation = random.uniform()
-        func ink(on other: Color, contrast: Float = Self.contrast) -> Color {
+        func ink(on other: Color) -> Color {
             .contrasting(with: other, by: contrast, saturation: saturation, &random)
         }
-        if style == .own, !tones.isEmpty, tones[mainTone % tones.count].isVisible(on: ground) {
+        if style == .own, !tones.isEmpty, tones[mainTone % tones.count].isVisible(on: ground, contrast: contrast * 0.75)
+        {
             self.style = .own
             inks = tones.map { .own($0) }
             main = tones[mainTone % tones.count]
@@ -92,8 +94,8 @@ struct Inks {
 
 extension SIMD3<Float> {
     /// Whether it stands out against another colour, by luminance or else clearly by hue.
-    func isVisible(on other: Self) -> Bool {
-        Swift.abs(luminance - other.luminance) > 0.22 || ((self - other) * (self - other)).sum() > 0.3
+    func isVisible(on other: Self, contrast: Float = 0.22) -> Bool {
+        abs(luminance - other.luminance) > contrast || ((self - other) * (self - other)).sum() > 6 * contrast * contrast
     }
 
     /// A random colour whose luminance differs by `contrast` from that of another one, or by as much as can be.
@@ -108,5 +110,3 @@ extension SIMD3<Float> {
         return .random(luminance: luminance, saturation: saturation, &random)
     }
 }
-
-private func abs(_ value: Float) -> Float { Swift.abs(value) }

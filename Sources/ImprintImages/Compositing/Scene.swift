@@ -49,7 +49,7 @@ struct Scene {
         wordmark = random.chance(0.5) ? Lettering.standard.wordmark(tone: mainTone, &random) : []
 
         let style: Inks.Style = random.chance(0.3) ? .own : random.chance(0.65) ? .mono : .colors
-        let behind = ground.mean(around: middle, radius: span / 2)
+        let behind = ground.average(around: middle, radius: span / 2)
         if random.chance(0.35) {
             let holdsAll = !wordmark.isEmpty && random.chance(0.6)
             let plate =
@@ -69,9 +69,13 @@ struct Scene {
         } else {
             plate = nil
         }
-        inks = Inks(artwork, mainTone: mainTone, style: style, on: plate?.color ?? behind, &random)
+        // On what is busy, nothing is seen but what stands out against all of it, or what has a margin of its own.
+        let unrest = plate == nil ? behind.deviation : 0
+        inks = Inks(
+            artwork, mainTone: mainTone, style: style, on: plate?.color ?? behind.color,
+            contrast: 0.3 + min(unrest, 0.25), &random)
         halo =
-            random.chance(0.12)
+            random.chance(unrest > 0.18 ? 0.5 : 0.12)
             ? (
                 random.uniform(in: 0.06...0.2),
                 .contrasting(with: inks.main, by: 0.35, saturation: random.uniform(in: 0...0.4), &random)
@@ -79,7 +83,7 @@ struct Scene {
         inking = Self.inking(artwork, &random)
         finish = Finish(isOnPlate: plate != nil, &random)
         occluder = random.chance(0.1) ? Occluder(place, &random) : nil
-        camera = Camera(&random)
+        camera = Camera(span: span, &random)
     }
 
     private static func inking(_ artwork: Artwork, _ random: inout RandomStream) -> Inking {

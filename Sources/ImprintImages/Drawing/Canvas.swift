@@ -51,8 +51,8 @@ struct Canvas {
         }
     }
 
-    /// The mean colour of the square around a disc, as far as it lies on the canvas.
-    func mean(around center: Point, radius: Float) -> Color {
+    /// The mean colour of the square around a disc, as far as it lies on the canvas, and the deviation of its luminance.
+    func average(around center: Point, radius: Float) -> (color: Color, deviation: Float) {
         func range(_ middle: Float) -> StrideThrough<Int> {
             let first = Int(min(max(middle - radius, 0), Float(size - 1)))
             let last = Int(min(max(middle + radius, 0), Float(size - 1)))
@@ -60,14 +60,18 @@ struct Canvas {
             return stride(from: first, through: last, by: max((last - first) / 16, 1))
         }
         var sum = Color.zero
+        var squares: Float = 0
         var count: Float = 0
         for row in range(center.y) {
             for column in range(center.x) {
-                sum += pixels[row * size + column]
+                let color = pixels[row * size + column]
+                sum += color
+                squares += color.luminance * color.luminance
                 count += 1
             }
         }
-        return sum / count
+        let mean = sum / count
+        return (mean, max(squares / count - mean.luminance * mean.luminance, 0).squareRoot())
     }
 
     /// The same, mirrored left to right.
