@@ -76,14 +76,12 @@ struct RecipeMarks: Sendable {
     let labels: [DrawingRecipe.Label]
     /// What no turn of the mark is, by weight.
     let nearMisses: DrawingRecipe.Label
-    let shares: DrawingRecipe.Shares
 
     /// From which share of a common area on a kind of mark cannot be told from another one by its shape.
     private static let overlapLimit: Float = 0.86
 
     init(_ recipe: DrawingRecipe) {
         labels = recipe.labels
-        shares = recipe.shares
         var random = RandomStream(seed: 0, "likeness")
         let examples = 4
         let likenesses = (0..<examples).map { _ in

@@ -16,7 +16,8 @@ struct ArtworkPicture {
     init(contentsOf file: URL) throws(ArtworkError) {
         let decoded: Image
         do {
-            decoded = try ImageFile.decode(file, keepsAlpha: true)
+            decoded = try ImageFile.decode(
+                file, coveringShortSide: ImageFile.shortSideToDecode(covering: Self.longestSide), keepsAlpha: true)
         } catch {
             throw .unreadable(error)
         }
@@ -32,6 +33,7 @@ struct ArtworkPicture {
         let scale = min(Float(Self.longestSide) / Float(max(trimmed.width, trimmed.height)), 1)
         func scaled(_ length: Int) -> Int { max(Int((Float(length) * scale).rounded()), 1) }
         image = CropAndScale.scaleFill.apply(trimmed, width: scaled(trimmed.width), height: scaled(trimmed.height))
+            .withFullAlpha()
     }
 }
 
@@ -68,6 +70,15 @@ extension Image {
             result.samples[4 * place + 3] = UInt8(alpha * 255 + 0.5)
         }
         return result
+    }
+
+    /// The image with all alpha enlarged so that the greatest is whole: of a faint logo, or one of hairlines alone.
+    fileprivate func withFullAlpha() -> Image {
+        let alphas = stride(from: 3, to: samples.count, by: 4)
+        let greatest = alphas.reduce(1) { max($0, Int(samples[$1])) }
+        var image = self
+        for place in alphas { image.samples[place] = UInt8((Int(samples[place]) * 255 + greatest / 2) / greatest) }
+        return image
     }
 
     /// The smallest part that holds all pixels of a greater alpha; `nil` where there are none.

@@ -58,7 +58,7 @@ struct Occluder {
         let reach = random.uniform(in: 0.4...0.9) * radius
         if random.chance(0.5) {
             // An edge from one side, which hides at most a quarter.
-            let depth = radius * 3
+            let depth = radius * 1.8
             shape = .box(
                 center: center + direction * (reach + depth), halfSides: Point(depth, depth * 2), direction: direction,
                 rounding: depth * 0.3)

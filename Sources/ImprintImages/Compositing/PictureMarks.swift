@@ -8,8 +8,8 @@ struct PictureMarks: Sendable {
     let isMirrorSymmetric: Bool
     /// Near misses of which there are few: parts missing, halves, and the mirror image.
     private let prepared: [(kind: String, design: Design)]
-    /// The mark without one part, and where that was.
-    private let gaps: [(rest: [Element], gap: Element)]
+    /// The mark without each of its parts, unless it has but one.
+    private let withoutOne: [[Element]]
     private let likeness: Likeness
 
     /// From which share of a common area on two silhouettes are the same to the eye.
@@ -24,7 +24,7 @@ struct PictureMarks: Sendable {
         self.likeness = likeness
         isMirrorSymmetric = !Self.isOther(design.mirrored, likeness)
         let withoutOne = parts.count > 1 ? (0..<parts.count).map { parts.elements(without: $0) } : []
-        gaps = zip(withoutOne, design.elements).map { ($0, $1) }
+        self.withoutOne = withoutOne
         prepared =
             (withoutOne.map { ("part missing", Design(fitting: $0)) }
             + Point.sides.map { ("half", Design(fitting: parts.elements(cutAt: $0))) }
@@ -92,28 +92,31 @@ struct PictureMarks: Sendable {
 
     /// One part moved away from the others, or onto another one.
     private func apart(_ random: inout RandomStream) -> NearMiss {
-        var elements = design.elements
-        let moved = random.index(below: elements.count)
-        elements[moved] = elements[moved].moved(by: random.direction() * random.uniform(in: 0.45...1.3))
-        return ("apart", Design(fitting: elements))
+        let way = random.direction() * random.uniform(in: 0.45...1.3)
+        return ("apart", withOneChanged(&random) { $0.moved(by: way) })
     }
 
     /// One part much larger or smaller than it should be.
     private func resized(_ random: inout RandomStream) -> NearMiss {
-        var elements = design.elements
-        let resized = random.index(below: elements.count)
         let factor = random.chance(0.5) ? random.uniform(in: 0.3...0.6) : random.uniform(in: 1.6...2.4)
-        let center = elements[resized].center
-        elements[resized] = elements[resized].moved(by: -center, scaled: Point(repeating: factor)).moved(by: center)
-        return ("resized", Design(fitting: elements))
+        let resized = withOneChanged(&random) {
+            $0.moved(by: -$0.center, scaled: Point(repeating: factor)).moved(by: $0.center)
+        }
+        return ("resized", resized)
     }
 
     /// Another shape or letter where a part was.
     private func replaced(_ random: inout RandomStream) -> NearMiss {
-        let (rest, gap) = random.element(of: gaps)
         let figure = random.chance(0.5) ? Lettering.standard.letter(&random) : Figure([LookAlike.shape(&random)])
-        let other = Element(figure: figure, tone: gap.tone).fitted(into: gap)
-        return ("replaced", Design(fitting: rest + [other]))
+        return ("replaced", withOneChanged(&random) { Element(figure: figure, tone: $0.tone).fitted(into: $0) })
+    }
+
+    /// The mark with one part changed; where that lay within another one, there is no hole.
+    private func withOneChanged(_ random: inout RandomStream, _ change: (Element) -> Element) -> Design {
+        let part = random.index(below: design.elements.count)
+        var elements = withoutOne[part]
+        elements.insert(change(design.elements[part]), at: part)
+        return Design(fitting: elements)
     }
 }
 

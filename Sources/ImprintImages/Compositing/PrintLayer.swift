@@ -23,9 +23,9 @@ struct PrintLayer {
     /// Paints one part of a mark beside the others.
     ///
     /// Where two parts meet in a pixel, each covers its share of it: what is below shines through only as far as both
-    /// leave it (Porter and Duff's *over* for disjoint areas).
+    /// leave it (Porter and Duff's *over* for disjoint areas). A part that is left blank takes away what is below.
     mutating func paint(_ element: Element, _ ink: Inks.Ink, _ inking: Inking, through view: View) {
-        guard let color = ink.color else { return }
+        let color = SIMD4(ink.color ?? .zero, ink.color == nil ? 0 : 1)
         let margin = inking.wobble * view.scale + 2
         let box = PixelBox(around: element.corners, through: view, margin: margin, size: size)
         if inking.isPlain, let picture = element.figure.picture {
@@ -40,14 +40,15 @@ struct PrintLayer {
                         sum += sampler.value(at: (point - element.offset) / element.scale)
                     }
                     sum *= 0.25 / 255
-                    return beside(below, own ? sum : SIMD4(color, 1) * sum.w)
+                    return beside(below, own ? sum : color * sum.w, coverage: sum.w)
                 }
             }
         } else {
             update(in: box) { below, pixel in
                 let (point, pixelSide) = view.artwork(at: pixel)
                 let edge = inking.distance(at: point, edge: element.distance(to: point))
-                return beside(below, SIMD4(color, 1) * (0.5 - edge / pixelSide).clampedToUnit)
+                let coverage = (0.5 - edge / pixelSide).clampedToUnit
+                return beside(below, color * coverage, coverage: coverage)
             }
         }
     }
@@ -88,10 +89,10 @@ struct PrintLayer {
     }
 }
 
-@inline(__always) private func beside(_ below: SIMD4<Float>, _ above: SIMD4<Float>) -> SIMD4<Float> {
-    guard above.w > 0 else { return below }
-    guard above.w + below.w > 1 else { return below + above }
-    return above + below * ((1 - above.w) / below.w)
+@inline(__always) private func beside(
+    _ below: SIMD4<Float>, _ above: SIMD4<Float>, coverage: Float
+) -> SIMD4<Float> {
+    coverage + below.w > 1 ? above + below * ((1 - coverage) / below.w) : below + above
 }
 
 /// A part of the frame, in whole pixels.
