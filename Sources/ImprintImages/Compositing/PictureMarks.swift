@@ -10,6 +10,10 @@ struct PictureMarks: Sendable {
     private let prepared: [(kind: String, design: Design)]
     /// The mark without each of its parts, unless it has but one.
     private let withoutOne: [[Element]]
+    /// The parts without which the mark is another one; a dot may move without anybody seeing it.
+    private let weighty: [Int]
+    /// The parts that by themselves are another mark.
+    private let partial: [Element]
     private let likeness: Likeness
 
     /// From which share of a common area on two silhouettes are the same to the eye.
@@ -25,6 +29,8 @@ struct PictureMarks: Sendable {
         isMirrorSymmetric = !Self.isOther(design.mirrored, likeness)
         let withoutOne = parts.count > 1 ? (0..<parts.count).map { parts.elements(without: $0) } : []
         self.withoutOne = withoutOne
+        weighty = withoutOne.indices.filter { Self.isOther(Design(fitting: withoutOne[$0]), likeness) }
+        partial = design.elements.filter { Self.isOther(Design(fitting: [$0]), likeness) }
         prepared =
             (withoutOne.map { ("part missing", Design(fitting: $0)) }
             + Point.sides.map { ("half", Design(fitting: parts.elements(cutAt: $0))) }
@@ -34,8 +40,9 @@ struct PictureMarks: Sendable {
 
     /// What is nearly the mark, and how it came about; nil where chance made the mark itself of it.
     func nearMiss(_ random: inout RandomStream) -> (kind: String, design: Design)? {
-        var edits = [squeezed, repeated]
-        if design.elements.count > 1 { edits += [swapped, apart, resized, replaced, replaced] }
+        var edits = [squeezed]
+        if !partial.isEmpty { edits.append(repeated) }
+        if !weighty.isEmpty { edits += [swapped, apart, resized, replaced, replaced] }
         // As often as the others of their kind: a part missing, a half, the mirror image.
         let choice = random.index(below: edits.count + (prepared.isEmpty ? 0 : 3))
         if choice >= edits.count {
@@ -64,10 +71,9 @@ struct PictureMarks: Sendable {
         return ("proportions", Design(fitting: design.elements.map { $0.moved(by: .zero, scaled: scale) }))
     }
 
-    /// One part, or all of the mark, two or three times.
+    /// One part two or three times; of the whole mark, each would be the logo.
     private func repeated(_ random: inout RandomStream) -> NearMiss {
-        let group = random.chance(0.5) ? design.elements : [random.element(of: design.elements)]
-        let once = Design(fitting: group).elements
+        let once = Design(fitting: [random.element(of: partial)]).elements
         let count = 2 + random.index(below: 2)
         let start = random.uniform(in: 0...360)
         // Two need less room than three around the same point.
@@ -82,7 +88,7 @@ struct PictureMarks: Sendable {
     /// Two parts in each other's place.
     private func swapped(_ random: inout RandomStream) -> NearMiss {
         var elements = design.elements
-        let first = random.index(below: elements.count)
+        let first = random.element(of: weighty)
         let second = (first + 1 + random.index(below: elements.count - 1)) % elements.count
         let (a, b) = (elements[first], elements[second])
         elements[first] = a.fitted(into: b)
@@ -113,7 +119,7 @@ struct PictureMarks: Sendable {
 
     /// The mark with one part changed; where that lay within another one, there is no hole.
     private func withOneChanged(_ random: inout RandomStream, _ change: (Element) -> Element) -> Design {
-        let part = random.index(below: design.elements.count)
+        let part = random.element(of: weighty)
         var elements = withoutOne[part]
         elements.insert(change(design.elements[part]), at: part)
         return Design(fitting: elements)
