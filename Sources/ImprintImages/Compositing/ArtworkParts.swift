@@ -201,7 +201,7 @@ struct ArtworkParts {
         func artwork(_ x: Int, _ y: Int) -> Point { (Point(Float(x), Float(y)) - circle.center) * unit }
         let hull = Self.hull(of: image) { labels[$0] == part }.map { ($0 - circle.center) * unit }
         return Figure(
-            form: .field(field(part, left...max(right, left), top...max(bottom, top))),
+            field(part, left...max(right, left), top...max(bottom, top)),
             picture: Pyramid(texels, width: width, origin: artwork(left, top), texelSide: unit), hull: hull)
     }
 

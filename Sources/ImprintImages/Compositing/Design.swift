@@ -1,34 +1,32 @@
-/// One figure of a mark: a form, and the picture of it where it is a part of one.
+/// One figure of a mark: shapes, or the part of a picture.
 struct Figure: Equatable {
-    enum Form: Equatable {
-        case shapes([Shape])
-        case field(DistanceField)
-    }
-
-    let form: Form
-    /// What is seen of it in its own colours; its outline follows from `form` where there is none.
+    /// What it consists of, where that is few shapes.
+    private let shapes: [Shape]
+    /// The distance to it otherwise.
+    private let field: DistanceField?
+    /// What is seen of it in its own colours, where it is the part of a picture.
     let picture: Pyramid?
     /// The corners of its convex hull.
     let hull: [Point]
 
-    init(form: Form, picture: Pyramid?, hull: [Point]) {
-        self.form = form
+    /// The part of a picture.
+    init(_ field: DistanceField, picture: Pyramid, hull: [Point]) {
+        shapes = []
+        self.field = field
         self.picture = picture
         self.hull = hull
     }
 
     /// The union of shapes; of many of them, such as the strokes of a letter, the distance is sampled once.
     init(_ shapes: [Shape]) {
-        form = shapes.count > 4 ? .field(DistanceField(shapes)) : .shapes(shapes)
+        self.shapes = shapes
+        field = shapes.count > 4 ? DistanceField(shapes) : nil
         picture = nil
         hull = convexHull(of: shapes.flatMap(\.outline))
     }
 
     @inline(__always) func distance(to point: Point) -> Float {
-        switch form {
-        case .shapes(let shapes): ImprintImages.distance(from: point, to: shapes)
-        case .field(let field): field.distance(to: point)
-        }
+        if let field { field.distance(to: point) } else { ImprintImages.distance(from: point, to: shapes) }
     }
 }
 
