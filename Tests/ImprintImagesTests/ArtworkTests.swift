@@ -59,6 +59,24 @@ import Testing
         #expect(marks.inkedTones.allSatisfy { $0.count < marks.tones.count })
     }
 
+    @Test("Tones that the logo tells apart are told apart in any colours, and all that is seen is seen")
+    func otherColors() throws {
+        let artwork = try #require(CompositorTests.artworks["crest"])
+        for index in 0..<60 {
+            var random = RandomStream(seed: 1, "inks", index)
+            let ground = Color.random(luminance: random.uniform(), saturation: 0.3, &random)
+            let inks = Inks(artwork, mainTone: 0, style: .colors, on: ground, contrast: 0.3, &random)
+            #expect(inks.style == .colors)
+            #expect(abs(inks.main.luminance - ground.luminance) > 0.29)
+            for (first, tone) in artwork.tones.enumerated() {
+                for (second, other) in artwork.tones.enumerated() where abs(tone.luminance - other.luminance) > 0.2 {
+                    let colors = [inks[first], inks[second]].compactMap(\.color)
+                    #expect(colors.count == 2 && abs(colors[0].luminance - colors[1].luminance) > 0.08)
+                }
+            }
+        }
+    }
+
     @Test("The mirror image of a symmetric mark is the mark itself")
     func symmetry() throws {
         #expect(try #require(CompositorTests.artworks["two-circles"]).isMirrorSymmetric)

@@ -77,17 +77,19 @@ struct Inks {
         }
         self.style = .colors
         let first = ink(on: ground)
-        var colors = [Color](repeating: first, count: tones.count)
+        var colors = [Int: Color]()
+        colors[mainTone] = first
         let areTogether = sets.count == 1 && sets[0].count == tones.count
         for tone in tones.indices where tone != mainTone {
-            // Tones that the logo tells apart stay apart; parts that stand alone must be seen against the ground.
+            // Parts that stand alone must be seen against the ground; tones that the logo tells apart stay apart.
             colors[tone] =
                 areTogether
                 ? ink(on: ground)
-                : abs(tones[tone].luminance - tones[mainTone].luminance) > 0.12
-                    ? ink(on: first) : .contrasting(with: first, by: 0.12, saturation: random.uniform(), &random)
+                : .apart(
+                    from: colors.compactMap { abs(tones[$0].luminance - tones[tone].luminance) > 0.12 ? $1 : nil },
+                    &random)
         }
-        inks = colors.map { .flat($0) }
+        inks = tones.indices.map { .flat(colors[$0] ?? first) }
         main = first
     }
 }
@@ -96,6 +98,19 @@ extension SIMD3<Float> {
     /// Whether it stands out against another colour, by luminance or else clearly by hue.
     func isVisible(on other: Self, contrast: Float = 0.22) -> Bool {
         abs(luminance - other.luminance) > contrast || ((self - other) * (self - other)).sum() > 6 * contrast * contrast
+    }
+
+    /// A random colour whose luminance differs clearly from those of all others, or of several tried the one that does most.
+    fileprivate static func apart(from others: [Self], _ random: inout RandomStream) -> Self {
+        var best = Self.zero
+        var greatest: Float = -1
+        for _ in 0..<12 where greatest < 0.25 {
+            let (luminance, saturation) = (random.uniform(), random.uniform())
+            let color = Self.random(luminance: luminance, saturation: saturation, &random)
+            let nearest = others.reduce(1) { Swift.min($0, abs($1.luminance - color.luminance)) }
+            if nearest > greatest { (best, greatest) = (color, nearest) }
+        }
+        return best
     }
 
     /// A random colour whose luminance differs by `contrast` from that of another one, or by as much as can be.
