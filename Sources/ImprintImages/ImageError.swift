@@ -34,6 +34,8 @@ public enum ImageError: Error, Equatable, Sendable {
     case equalNames(folder: URL, names: [String])
     /// The sub-folder of a class holds no image.
     case classWithoutImages(folder: URL, label: String)
+    /// A folder that photos are wanted from, whatever they are called, has none; `reason` says why.
+    case missingImages(folder: URL, reason: String)
     /// None of the images of a label can be read; `skipped` are those of this label.
     case noReadableImages(label: String, skipped: [SkippedImage])
     /// More than half of the images cannot be read.
@@ -86,6 +88,8 @@ extension ImageError: CustomStringConvertible {
                 + "composed of different characters. Merge or rename them."
         case .classWithoutImages(let folder, let label):
             "\(folder.displayPath): the sub-folder of the label \"\(label)\" has no images. Add some, or remove it."
+        case .missingImages(let folder, let reason):
+            "\(folder.displayPath): expected a folder of photos, but \(reason). Check the path."
         case .noReadableImages(let label, let skipped):
             "None of the images of the label \"\(label)\" can be read (\(skipped.count) in all). "
                 + Self.examples(skipped)

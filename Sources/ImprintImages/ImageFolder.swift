@@ -83,14 +83,29 @@ public struct ImageFolder: Sendable {
     }
 }
 
-/// The relative paths of all files below the folder `path` of `root`, in the order of Unicode scalars.
+extension ImageFolder {
+    /// All images in a folder and in those below it, whatever they are called, in the order of Unicode scalars.
+    ///
+    /// Hidden files are left out, and so are links to folders.
+    /// - Throws: `ImageError` where the folder is missing, a file, or holds no images.
+    public static func images(in folder: URL) throws(ImageError) -> [URL] {
+        guard let status = FileStatus(folder) else { throw .missingImages(folder: folder, reason: "it does not exist") }
+        guard status.isFolder else { throw .missingImages(folder: folder, reason: "it is a file") }
+        let images = try filePaths(below: "", in: folder).map { folder.appending(path: $0) }.filter(isImage)
+        guard !images.isEmpty else { throw .missingImages(folder: folder, reason: "it holds none") }
+        return images
+    }
+}
+
+/// The relative paths of all files below the folder `path` of `root` (itself where empty), in the order of Unicode scalars.
 private func filePaths(below path: String, in root: URL) throws(ImageError) -> [String] {
     var paths: [String] = []
     var pending = [path]
     while let folder = pending.popLast() {
-        let listing = try FolderListing(root.appending(path: folder))
-        paths += listing.files.map { "\(folder)/\($0)" }
-        pending += listing.folders.filter { !isLink(root.appending(path: "\(folder)/\($0)")) }.map { "\(folder)/\($0)" }
+        let listing = try FolderListing(folder.isEmpty ? root : root.appending(path: folder))
+        func inside(_ name: String) -> String { folder.isEmpty ? name : "\(folder)/\(name)" }
+        paths += listing.files.map(inside)
+        pending += listing.folders.map(inside).filter { !isLink(root.appending(path: $0)) }
     }
     return paths.sorted(by: precedes)
 }

@@ -1,57 +1,77 @@
 internal import ArgumentParser
 internal import Foundation
+internal import ImprintCore
 internal import ImprintImages
 
 struct AugmentCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "augment",
-        abstract: "Show photos as training sees them: prepared, and varied anew in each epoch.")
+        abstract: "Show photos as training sees them: prepared, and varied anew in each epoch.",
+        discussion: "With --artwork in place of DATA, show pictures that are made of a logo, and near misses of it.")
 
     @Argument(help: ArgumentHelp("The folder of photos: one sub-folder per label.", valueName: "data"))
-    var data: String
+    var data: String?
+
+    @OptionGroup var artworkOptions: ArtworkOptions
 
     @Option(
         help: ArgumentHelp(
-            "The picture to write: a row per photo, first as it is prepared and then as the first epochs vary it.",
+            "The picture to write: a row per photo, first as it is prepared and then as the first epochs vary it. "
+                + "With --artwork: rows of pictures with the logo and of near misses in turn.",
             valueName: "file.png"))
     var contactSheet: String
 
     @Option(help: AugmentationWords.help("How to vary the photos")) var augment = AugmentationWords(
         "flip,rotate,crop,exposure,blur,noise")
 
-    @Option(help: "The height and width of the network's input, in pixels.")
-    var inputSize = 96
+    @Option(help: "The height and width of the network's input, in pixels. (default: 96; 224 with --artwork)")
+    var inputSize: Int?
 
     @Option(help: "How a photo is fitted into the network's input.")
     var cropAndScale = CropAndScale.centerCrop
 
-    @Option(help: "How many photos to show, spread over the folder.")
+    @Option(help: "How many photos to show, spread over the folder. With --artwork: how many rows for each label.")
     var count = 8
 
-    @Option(help: "How many epochs to show.")
+    @Option(help: "How many epochs to show. With --artwork: how many pictures a row.")
     var epochs = 8
 
-    @Option(help: "What the variations follow from: those of training with the same seed and no validation.")
+    @Option(
+        help: "What variations and pictures follow from: those of training with the same seed and no validation.")
     var seed: UInt64 = 0
 
     @OptionGroup var common: CommonOptions
 
+    private var showsArtwork: Bool { !artworkOptions.artwork.isEmpty }
+    private var side: Int { inputSize ?? (showsArtwork ? 224 : 96) }
+
     func validate() throws {
-        try requirePaths([data, contactSheet])
-        try require(inputSize, "--input-size", in: 1...1024)
+        try requirePaths([data ?? "data", contactSheet])
+        guard showsArtwork != (data != nil) else {
+            throw ValidationError(
+                showsArtwork
+                    ? "Expected DATA or --artwork, found both; each has a sheet of its own."
+                    : "Expected DATA, a folder of photos, or --artwork LABEL=FILE.")
+        }
+        try require(side, "--input-size", in: (showsArtwork ? 16 : 1)...1024)
         try require(count, "--count", in: 1...100)
         try require(epochs, "--epochs", in: 1...100)
         _ = try augment.augmentation()
-        guard (count * epochs + count) * inputSize * inputSize <= 100_000_000 else {
+        let pictures = showsArtwork ? count * epochs * artworkOptions.labels.count : count * epochs + count
+        guard pictures * side * side <= 100_000_000 else {
             throw ValidationError("The picture would have more than 100 million pixels; show fewer or smaller photos.")
         }
     }
 
     func run() throws {
+        if let data { try showPhotos(in: data) } else { try showComposites() }
+    }
+
+    private func showPhotos(in data: String) throws {
         let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: 1)
         try requireNoPhoto(contactSheet, "--contact-sheet", of: folder)
         let preview = AugmentationPreview(
-            preprocessing: Preprocessing(width: inputSize, height: inputSize, cropAndScale: cropAndScale),
+            preprocessing: Preprocessing(width: side, height: side, cropAndScale: cropAndScale),
             augmentation: try augment.augmentation(), seed: seed, epochs: epochs)
         let sheet = try preview.sheet(of: folder.items, count: count)
         for image in sheet.skipped { Terminal.note("Skipped: \(image.reason)") }
@@ -66,6 +86,34 @@ struct AugmentCommand: ParsableCommand {
             for file in shown { Terminal.note("  \(file)") }
         }
     }
+
+    private func showComposites() throws {
+        let workers = Workers(common.threadCount)
+        let compositors = try artworkOptions.compositors(size: side, seed: seed, workers: workers)
+        var rows: [CompositeRow] = []
+        var images: [Image] = []
+        for (label, compositor) in compositors {
+            for row in 0..<count {
+                let isPositive = row % 2 == 0
+                let first = row / 2 * epochs
+                let composites = try workers.map(epochs) { column throws(ImageError) in
+                    isPositive ? try compositor.positive(first + column) : try compositor.nearMiss(first + column)
+                }
+                images += composites.map(\.image)
+                rows.append(CompositeRow(label: label, showsLogo: isPositive, kinds: composites.map(\.kind)))
+            }
+        }
+        try ImageFile.write(ContactSheet.make(images, columns: epochs), to: URL(filePath: contactSheet))
+        if common.json {
+            try Terminal.emit(CompositesLine(rows: rows, output: contactSheet))
+        } else {
+            Terminal.note("The rows of \(contactSheet), from the top:")
+            for row in rows {
+                let kind = row.showsLogo ? "" : ", near misses"
+                Terminal.note("  \(row.label)\(kind): \(row.kinds.joined(separator: ", "))")
+            }
+        }
+    }
 }
 
 private struct FinishedLine: Encodable {
@@ -74,4 +122,16 @@ private struct FinishedLine: Encodable {
     let epochs: Int
     let output: String
     let skipped: [SkippedLine]
+}
+
+private struct CompositeRow: Encodable {
+    let label: String
+    let showsLogo: Bool
+    let kinds: [String]
+}
+
+private struct CompositesLine: Encodable {
+    let event = "finished"
+    let rows: [CompositeRow]
+    let output: String
 }

@@ -45,6 +45,9 @@ import Testing
             ("--augment spin", "There is no augmentation \"spin\""),
             ("--count 0", "--count is 0, expected 1 to 100"),
             ("--input-size 1024 --count 100 --epochs 100", "more than 100 million pixels"),
+            ("--artwork Logo=logo.png", "Expected DATA or --artwork, found both"),
+            ("--artwork logo.png", "--artwork"), ("--artwork =logo.png", "--artwork"),
+            ("--backgrounds photos", "--artwork LABEL=FILE, which is missing"),
         ])
     func wrongUse(options: String, message: String) throws {
         try withTemporaryFolder { folder in
@@ -52,6 +55,68 @@ import Testing
             #expect(run.status == 64)
             #expect(run.errors.contains(message), "\(run.errors)")
         }
+    }
+
+    @Test("With artwork, a sheet shows rows of pictures made of a logo and of near misses, the same for the same seed")
+    func artwork() throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 4)
+            try writeLogo(to: folder.appending(path: "logo.png"))
+            for (name, seed, threads) in [("a", "1", "1"), ("b", "1", "3"), ("c", "2", "2")] {
+                let run = try imprint(
+                    "augment", "--artwork", "Logo=logo.png", "--artwork", "Logo=logo.png", "--artwork",
+                    "Circles=\(packageFolder.path)/datasets/two-circles.json", "--backgrounds", "photos",
+                    "--contact-sheet", "\(name).png", "--input-size", "64", "--count", "2", "--epochs", "5", "--seed",
+                    seed, "--threads", threads, "--json", folder: folder)
+                #expect(run.status == 0, "\(run.errors)")
+                let rows = try #require(run.lines.last?["rows"] as? [[String: Any]])
+                #expect(rows.map { $0["label"] as? String } == ["Logo", "Logo", "Circles", "Circles"])
+                #expect(rows.map { $0["showsLogo"] as? Bool } == [true, false, true, false])
+                #expect(rows.allSatisfy { ($0["kinds"] as? [String])?.count == 5 })
+            }
+            let sheets = ["a", "b", "c"].map { folder.appending(path: "\($0).png") }
+            let sheet = try ImageFile.decode(sheets[0])
+            #expect((sheet.width, sheet.height) == (5 * 68 + 4, 4 * 68 + 4))
+            #expect(try Data(contentsOf: sheets[0]) == Data(contentsOf: sheets[1]))
+            #expect(try Data(contentsOf: sheets[0]) != Data(contentsOf: sheets[2]))
+            let plain = try imprint(
+                "augment", "--artwork", "Logo=logo.png", "--contact-sheet", "d.png", "--count", "2", folder: folder)
+            #expect(plain.status == 0 && plain.errors.contains("Logo, near misses: "), "\(plain.errors)")
+        }
+    }
+
+    @Test("Artwork and backgrounds that cannot be used are one clear error")
+    func badArtwork() throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 1)
+            try writeLogo(to: folder.appending(path: "logo.png"))
+            try FileManager.default.createDirectory(
+                at: folder.appending(path: "empty"), withIntermediateDirectories: true)
+            let photo = "photos/bright/0.png"
+            for (options, message) in [
+                (["Logo=nothing.png"], "nothing.png cannot be read"), (["Logo=no-recipe"], "There is no recipe"),
+                (["Logo=\(photo)"], photo), (["Logo=logo.png", "--backgrounds", "empty"], "it holds none"),
+                (["Logo=logo.png", "--backgrounds", "logo.png"], "it is a file"),
+                (["Logo=logo.png", "--backgrounds", "nowhere"], "it does not exist"),
+            ] {
+                let run = try run(tool, ["augment", "--contact-sheet", "s.png", "--artwork"] + options, folder: folder)
+                #expect(run.status == 1)
+                #expect(run.errors.contains(message), "\(run.errors)")
+            }
+        }
+    }
+
+    /// A red disc with a tail, on nothing.
+    private func writeLogo(to file: URL) throws {
+        var logo = Image(width: 60, height: 60, channels: 4)
+        for y in 0..<60 {
+            for x in 0..<60 where (x - 20) * (x - 20) + (y - 20) * (y - 20) < 300 || (y > 30 && abs(x - y) < 5) {
+                for (channel, sample) in [200, 20, 20, 255].enumerated() {
+                    logo.samples[(y * 60 + x) * 4 + channel] = UInt8(sample)
+                }
+            }
+        }
+        try ImageFile.write(logo, to: file)
     }
 
     @Test("A sheet that cannot be written is one clear error")

@@ -11,6 +11,21 @@ struct Canvas {
         pixels = [Color](repeating: .zero, count: size * size)
     }
 
+    /// Shows a square picture of 3 channels.
+    init(_ image: Image) {
+        precondition(image.width == image.height && image.channels == 3, "a canvas is square and in colour")
+        size = image.width
+        pixels = [Color](unsafeUninitializedCapacity: image.width * image.height) { pixels, count in
+            image.samples.withUnsafeBufferPointer { samples in
+                for place in 0..<(image.width * image.height) {
+                    let red = Float(samples[3 * place])
+                    pixels[place] = Color(red, Float(samples[3 * place + 1]), Float(samples[3 * place + 2])) * (1 / 255)
+                }
+            }
+            count = image.width * image.height
+        }
+    }
+
     /// Replaces every colour by `change(colour, where)`; *where* runs from −1 to 1 across the frame and down it.
     @inline(__always) mutating func update(_ change: (Color, Point) -> Color) {
         let step = 2 / Float(size)
@@ -23,6 +38,47 @@ struct Canvas {
                 }
             }
         }
+    }
+
+    /// The same with one more value for every pixel.
+    @inline(__always) mutating func update<Value>(_ values: [Value], _ change: (Color, Value, Point) -> Color) {
+        values.withUnsafeBufferPointer { values in
+            var index = 0
+            update { color, place in
+                defer { index += 1 }
+                return change(color, values[index], place)
+            }
+        }
+    }
+
+    /// The mean colour of the square around a disc, as far as it lies on the canvas, and the deviation of its luminance.
+    func average(around center: Point, radius: Float) -> (color: Color, deviation: Float) {
+        func range(_ middle: Float) -> StrideThrough<Int> {
+            let first = Int(min(max(middle - radius, 0), Float(size - 1)))
+            let last = Int(min(max(middle + radius, 0), Float(size - 1)))
+            // A few hundred pixels tell the mean.
+            return stride(from: first, through: last, by: max((last - first) / 16, 1))
+        }
+        var sum = Color.zero
+        var squares: Float = 0
+        var count: Float = 0
+        for row in range(center.y) {
+            for column in range(center.x) {
+                let color = pixels[row * size + column]
+                sum += color
+                squares += color.luminance * color.luminance
+                count += 1
+            }
+        }
+        let mean = sum / count
+        return (mean, max(squares / count - mean.luminance * mean.luminance, 0).squareRoot())
+    }
+
+    /// The same, mirrored left to right.
+    var mirrored: Canvas {
+        var mirrored = self
+        for row in 0..<size { mirrored.pixels[(row * size)..<((row + 1) * size)].reverse() }
+        return mirrored
     }
 
     /// Paints what `distance` is negative for, in the artwork that `view` shows.
@@ -67,6 +123,18 @@ struct Canvas {
                 current = after
             }
         }
+    }
+
+    /// The picture in 8 bits.
+    var image: Image {
+        let samples = [UInt8](unsafeUninitializedCapacity: size * size * 3) { samples, count in
+            for (index, pixel) in pixels.enumerated() {
+                let rounded = (pixel * 255 + 0.5).clamped(lowerBound: .zero, upperBound: Color(repeating: 255))
+                for channel in 0..<3 { samples[index * 3 + channel] = UInt8(rounded[channel]) }
+            }
+            count = size * size * 3
+        }
+        return Image(width: size, height: size, channels: 3, samples: samples)
     }
 
     /// The picture in 8 bits, with noise of the given deviation added to every sample.

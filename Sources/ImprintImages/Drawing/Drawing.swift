@@ -86,12 +86,19 @@ struct Drawing {
 
 /// A sheet, label or badge on which the mark is; it casts a soft shadow.
 struct Plate {
-    private let shape: Shape
+    let shape: Shape
     private let shadowOffset: Point
     private let shadowSoftness: Float
 
+    init(_ shape: Shape, _ random: inout RandomStream) {
+        self.shape = shape
+        shadowOffset = random.direction() * random.uniform(in: 0...0.12)
+        shadowSoftness = random.uniform(in: 0.05...0.3)
+    }
+
     init(_ random: inout RandomStream) {
         let reach = random.uniform(in: 1.12...1.5)
+        let shape: Shape
         switch random.index(below: 3) {
         case 0:
             shape = .disc(center: .zero, radius: reach)
@@ -105,15 +112,18 @@ struct Plate {
             shape = .box(
                 center: margin * side, halfSides: Point(reach, reach) + margin, direction: Point(1, 0), rounding: 0.02)
         }
-        shadowOffset = random.direction() * random.uniform(in: 0...0.12)
-        shadowSoftness = random.uniform(in: 0.05...0.3)
+        self.init(shape, &random)
     }
 
     func paint(_ color: Color, through view: View, on canvas: inout Canvas) {
+        paintShadow(through: view, on: &canvas)
+        canvas.paint(color, through: view) { shape.distance(to: $0) }
+    }
+
+    func paintShadow(through view: View, on canvas: inout Canvas) {
         canvas.paint(.zero, opacity: 0.35, softness: shadowSoftness, through: view) {
             shape.distance(to: $0 - shadowOffset)
         }
-        canvas.paint(color, through: view) { shape.distance(to: $0) }
     }
 }
 

@@ -32,9 +32,17 @@ struct Inking {
         self.noise = noise
     }
 
+    /// Whether ink covers just what is within the outline.
+    var isPlain: Bool { style == .filled && wobble == 0 }
+
     /// The signed distance from `point` to the inked part of `shapes`.
     @inline(__always) func distance(from point: Point, to shapes: [Shape]) -> Float {
-        var edge = ImprintImages.distance(from: point, to: shapes)
+        distance(at: point, edge: ImprintImages.distance(from: point, to: shapes))
+    }
+
+    /// The signed distance from `point` to the inked part of a figure, `edge` being that to its outline.
+    @inline(__always) func distance(at point: Point, edge: Float) -> Float {
+        var edge = edge
         // Far away nothing below could bring the ink here.
         if edge > 0.3 { return edge }
         if wobble > 0 { edge += wobble * (2 * noise.value(at: point * 3.1) - 1) }

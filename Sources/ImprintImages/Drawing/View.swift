@@ -40,4 +40,14 @@ struct View {
         let point = Point(frame.x / w, frame.y / (w * cosine)).turned(by: axis).turnedBack(by: rotation)
         return (point, (1 / (cosine * w * w * w)).squareRoot() / scale)
     }
+
+    /// Where a point of the artwork appears, in pixels; what would lie behind the camera appears far away.
+    func pixel(of point: Point) -> Point {
+        let tilted = point.turned(by: rotation).turnedBack(by: axis)
+        // From Y = y cos τ · w and w = 1 − e Y.
+        let across = tilted.y * tilt.x
+        let steepness = abs(tilt.y) / (tilt.x * Self.cameraDistance)
+        let w = 1 / max(1 + steepness * across, 0.05)
+        return center + Point(tilted.x * w, across * w).turned(by: axis) * scale
+    }
 }

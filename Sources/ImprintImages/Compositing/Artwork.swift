@@ -1,0 +1,100 @@
+public import Foundation
+internal import ImprintCore
+
+/// What a logo looks like: a picture of it, or a recipe that draws it.
+public struct Artwork: Sendable {
+    /// What it is called in messages: the name of the file or of the recipe.
+    public let name: String
+    /// Whether its mirror image, however turned, is the same mark, so that training may flip images.
+    public let isMirrorSymmetric: Bool
+
+    enum Source: Sendable {
+        case picture(PictureMarks)
+        case recipe(RecipeMarks)
+    }
+
+    let source: Source
+
+    /// Reads the picture of a logo: a PNG, WebP or HEIC with transparency, or a picture of any kind on one plain colour, which
+    /// is taken out wherever it is.
+    ///
+    /// What is visible is trimmed, and shrunk to 256 pixels on its longer side where it is larger.
+    /// - Throws: `ArtworkError` where the file cannot be read, shows nothing, or has a border of several colours.
+    public init(contentsOf file: URL) throws(ArtworkError) {
+        name = file.lastPathComponent
+        let marks = PictureMarks(ArtworkParts(try ArtworkPicture(contentsOf: file)))
+        isMirrorSymmetric = marks.isMirrorSymmetric
+        source = .picture(marks)
+    }
+
+    /// Takes the marks of the recipe's first label, drawn anew each time with the variation that their kinds have; those of its
+    /// other labels are near misses.
+    ///
+    /// The mirror image of a recipe's mark counts as the mark itself. Near misses that cannot be told from the mark once it
+    /// is turned are left out.
+    public init(_ recipe: DrawingRecipe) {
+        name = recipe.name
+        isMirrorSymmetric = true
+        source = .recipe(RecipeMarks(recipe))
+    }
+
+    /// Reads a picture, or a recipe where `name` ends in ".json" or is that of one (`DrawingRecipe.load(named:)`).
+    /// - Throws: `ArtworkError` or `DrawingError`.
+    public static func load(named name: String) throws -> Artwork {
+        let isName = !name.contains("/") && !name.contains(".")
+        if name.hasSuffix(".json") || isName { return Artwork(try DrawingRecipe.load(named: name)) }
+        return try Artwork(contentsOf: URL(filePath: name))
+    }
+
+    /// The colours of its tones; none where a recipe draws it.
+    var tones: [Color] {
+        switch source {
+        case .picture(let marks): marks.tones
+        case .recipe: []
+        }
+    }
+
+    /// The sets of tones of which one at a time is inked where the logo is printed in one colour; none where it is all of it.
+    var inkedTones: [Set<Int>] {
+        switch source {
+        case .picture(let marks): marks.inkedTones
+        case .recipe: []
+        }
+    }
+
+    /// The mark itself.
+    func mark(_ random: inout RandomStream) -> Design {
+        switch source {
+        case .picture(let marks): marks.design
+        case .recipe(let marks): Design(marks.labels[0].kind(&random).mark(&random))
+        }
+    }
+}
+
+/// The marks of a recipe.
+struct RecipeMarks: Sendable {
+    let labels: [DrawingRecipe.Label]
+    /// What no turn of the mark is, by weight.
+    let nearMisses: DrawingRecipe.Label
+
+    /// From which share of a common area on a kind of mark cannot be told from another one by its shape.
+    private static let overlapLimit: Float = 0.86
+
+    init(_ recipe: DrawingRecipe) {
+        labels = recipe.labels
+        var random = RandomStream(seed: 0, "likeness")
+        let examples = 4
+        let likenesses = (0..<examples).map { _ in
+            Likeness(Design(recipe.labels[0].kind(&random).mark(&random)), inked: [], turnsFully: true)
+        }
+        let others = recipe.labels.dropFirst().flatMap(\.marks).filter { other in
+            let overlaps = (0..<examples).flatMap { _ in
+                let design = Design(other.kind.mark(&random))
+                return likenesses.map { $0.overlap(with: design) }
+            }
+            return (overlaps.max() ?? 0) < Self.overlapLimit
+        }
+        nearMisses = DrawingRecipe.Label(
+            name: "", marks: others.isEmpty ? [DrawingRecipe.WeightedMark(kind: .nothing, weight: 1)] : others)
+    }
+}

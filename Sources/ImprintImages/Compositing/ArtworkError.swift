@@ -1,0 +1,35 @@
+public import Foundation
+
+/// Why a picture could not be used as the artwork of a logo.
+///
+/// The text of each case names the file, what was found, what was expected and what to do about it.
+public enum ArtworkError: Error, Equatable, Sendable {
+    /// The file cannot be read as an image.
+    case unreadable(ImageError)
+    /// The picture has no transparency, and its border is of more than one colour, so that the mark cannot be told from
+    /// what is around it.
+    case opaque(file: URL)
+    /// No pixel of the picture is visible, or all of it has the colour of its border.
+    case empty(file: URL)
+    /// What is visible of the picture is smaller than `minimum` pixels on its longer side.
+    case tooSmall(file: URL, width: Int, height: Int, minimum: Int)
+}
+
+extension ArtworkError: CustomStringConvertible {
+    /// The error in one or two sentences.
+    public var description: String {
+        switch self {
+        case .unreadable(let error):
+            "\(error)"
+        case .opaque(let file):
+            "\(file.displayPath) has no transparency and a border of several colours, expected a logo by itself. "
+                + "Cut it out and save it as a PNG with a transparent background, or put it on one plain colour."
+        case .empty(let file):
+            "\(file.displayPath) shows nothing: it is transparent or of one colour all over, expected a logo. "
+                + "Save the logo as a PNG with a transparent background."
+        case .tooSmall(let file, let width, let height, let minimum):
+            "\(file.displayPath): the logo has \(width)x\(height) pixels, expected at least \(minimum) on its longer "
+                + "side. Export it larger."
+        }
+    }
+}

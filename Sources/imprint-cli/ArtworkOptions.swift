@@ -1,0 +1,66 @@
+internal import ArgumentParser
+internal import Foundation
+internal import Imprint
+internal import ImprintCore
+internal import ImprintImages
+
+/// A label and the artwork of it, as "LABEL=FILE" or "LABEL=RECIPE".
+struct LabelledArtwork: ExpressibleByArgument {
+    let label: String
+    /// The path of a picture or of a recipe, or the name of a recipe.
+    let source: String
+
+    init?(argument: String) {
+        guard let sign = argument.firstIndex(of: "=") else { return nil }
+        label = String(argument[..<sign])
+        source = String(argument[argument.index(after: sign)...])
+        if label.isEmpty || source.isEmpty { return nil }
+    }
+
+    var defaultValueDescription: String { "\(label)=\(source)" }
+}
+
+/// What a logo looks like and what is behind it.
+struct ArtworkOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "The label of a logo and what it looks like: a picture with transparency or on one plain colour, or a recipe in "
+                + "datasets/. Several of one label are one logo.", valueName: "label=file"))
+    var artwork: [LabelledArtwork] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "A folder of photos that show no logo, to put it on. (default: drawn patterns)", valueName: "folder"))
+    var backgrounds: String?
+
+    func validate() throws {
+        if let backgrounds { try requirePaths([backgrounds]) }
+        if backgrounds != nil && artwork.isEmpty {
+            throw ValidationError("--backgrounds is what is behind --artwork LABEL=FILE, which is missing.")
+        }
+    }
+
+    /// The labels, in the order in which they were given.
+    var labels: [String] {
+        artwork.map(\.label).reduce(into: []) { labels, label in
+            if !labels.contains(label) { labels.append(label) }
+        }
+    }
+
+    /// A compositor for each label, all with the same backdrops.
+    func compositors(size: Int, seed: UInt64, workers: Workers) throws -> [(label: String, compositor: Compositor)] {
+        let artworks = try artwork.map { (label: $0.label, artwork: try Artwork.load(named: $0.source)) }
+        let files = try backgrounds.map { try ImageFolder.images(in: URL(filePath: $0)) } ?? []
+        var bar = ProgressBar()
+        defer { bar.clear() }
+        let backdrops = try Backdrops(files, size: size, seed: seed, workers: workers) { read in
+            bar.draw("reading", done: read, of: files.count)
+        }
+        bar.clear()
+        for image in backdrops.skipped { Terminal.note("Skipped: \(image.reason)") }
+        return labels.map { label in
+            let own = artworks.filter { $0.label == label }.map(\.artwork)
+            return (label, Compositor(artworks: own, backdrops: backdrops, seed: seed))
+        }
+    }
+}

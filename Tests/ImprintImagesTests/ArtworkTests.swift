@@ -1,0 +1,174 @@
+import Foundation
+import ImprintCore
+import TestSupport
+import Testing
+
+@testable import ImprintImages
+
+@Suite struct ArtworkTests {
+    /// A picture whose pixels are given by a function, with alpha.
+    private func picture(_ width: Int, _ height: Int, _ pixel: (Int, Int) -> [UInt8]) -> Image {
+        Image(
+            width: width, height: height, channels: pixel(0, 0).count,
+            samples: (0..<height).flatMap { y in (0..<width).flatMap { x in pixel(x, y) } })
+    }
+
+    private func load(_ image: Image) throws -> Artwork {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "logo.png")
+            try ImageFile.write(image, to: file)
+            return try Artwork(contentsOf: file)
+        }
+    }
+
+    /// A red disc and a blue square beside it, on what is given.
+    private func logo(on ground: [UInt8]) -> Image {
+        picture(60, 40) { x, y in
+            let color: [UInt8]? =
+                (x - 18) * (x - 18) + (y - 20) * (y - 20) < 100
+                ? [200, 30, 30] : (36..<50).contains(x) && (13..<27).contains(y) ? [20, 40, 180] : nil
+            guard let color else { return ground }
+            return ground.count == 4 ? color + [255] : color
+        }
+    }
+
+    private func marks(_ artwork: Artwork) throws -> PictureMarks {
+        guard case .picture(let marks) = artwork.source else { throw CocoaError(.featureUnsupported) }
+        return marks
+    }
+
+    @Test(
+        "A picture with alpha and one on a plain colour are the same parts",
+        arguments: [[0, 0, 0, 0], [255, 255, 255]])
+    func parts(ground: [UInt8]) throws {
+        let marks = try marks(load(logo(on: ground)))
+        #expect(marks.design.elements.count == 2)
+        #expect(marks.tones.count == 2)
+        // The circle around both has the radius 1.
+        let circle = Circle(holding: marks.design.hull)
+        #expect(abs(circle.radius - 1) < 0.01 && circle.center.length < 0.01)
+        // Apart from each other, both are inked where there is one ink.
+        #expect(marks.inkedTones == [[0, 1]])
+    }
+
+    @Test("Where colours tell parts apart, one ink leaves out what lies within the others")
+    func oneInk() throws {
+        let marks = try marks(#require(CompositorTests.artworks["crest"]))
+        #expect(marks.design.elements.count >= 3)
+        #expect(!marks.inkedTones.isEmpty)
+        #expect(marks.inkedTones.allSatisfy { $0.count < marks.tones.count })
+    }
+
+    @Test("Tones that the logo tells apart are told apart in any colours, and all that is seen is seen")
+    func otherColors() throws {
+        let artwork = try #require(CompositorTests.artworks["crest"])
+        for index in 0..<60 {
+            var random = RandomStream(seed: 1, "inks", index)
+            let ground = Color.random(luminance: random.uniform(), saturation: 0.3, &random)
+            let inks = Inks(artwork, mainTone: 0, style: .colors, on: ground, contrast: 0.3, &random)
+            #expect(inks.style == .colors)
+            #expect(abs(inks.main.luminance - ground.luminance) > 0.29)
+            for (first, tone) in artwork.tones.enumerated() {
+                for (second, other) in artwork.tones.enumerated() where abs(tone.luminance - other.luminance) > 0.2 {
+                    let colors = [inks[first], inks[second]].compactMap(\.color)
+                    #expect(colors.count == 2 && abs(colors[0].luminance - colors[1].luminance) > 0.08)
+                }
+            }
+        }
+    }
+
+    @Test("The mirror image of a symmetric mark is the mark itself")
+    func symmetry() throws {
+        #expect(try #require(CompositorTests.artworks["two-circles"]).isMirrorSymmetric)
+        #expect(try #require(CompositorTests.artworks["leaf"]).isMirrorSymmetric == false)
+        let disc = picture(48, 48) { x, y in
+            (x - 24) * (x - 24) + (y - 24) * (y - 24) < 400 ? [0, 90, 0, 255] : [0, 0, 0, 0]
+        }
+        #expect(try load(disc).isMirrorSymmetric)
+        // Turned, it is what it was before: no mirror image among the near misses.
+        let kite = picture(48, 48) { x, y in
+            abs(x - 24) + abs(y - 18) * (y > 18 ? 1 : 2) < 20 ? [0, 0, 90, 255] : [0, 0, 0, 0]
+        }
+        #expect(try load(kite).isMirrorSymmetric)
+    }
+
+    @Test("Near misses are other marks than the artwork", arguments: ["leaf", "crest"])
+    func nearMisses(name: String) throws {
+        let artwork = try #require(CompositorTests.artworks[name])
+        let marks = try marks(artwork)
+        #expect(!marks.isOther(marks.design))
+        var kinds: Set<String> = []
+        for index in 0..<120 {
+            var random = RandomStream(seed: 3, "test", index)
+            let (kind, design) = artwork.nearMiss(&random)
+            kinds.insert(kind)
+            #expect(design != marks.design)
+            #expect(design.elements.isEmpty || kind.hasPrefix("word") || marks.isOther(design), "\(kind)")
+        }
+        let expected = ["half", "mirrored", "proportions", "look-alike", "words", "wordmark", "nothing"]
+        let ofParts = ["part missing", "swapped", "apart", "resized", "replaced", "repeated"]
+        for kind in expected { #expect(kinds.contains(kind), "\(kind)") }
+        // A leaf of one piece and one colour has no parts; two of it would be the logo twice.
+        for kind in ofParts { #expect(kinds.contains(kind) == (name == "crest"), "\(kind)") }
+    }
+
+    @Test("Of a recipe's other marks, what is the mark upside down is no near miss")
+    func recipe() throws {
+        guard case .recipe(let marks) = try #require(CompositorTests.artworks["two-circles"]).source else {
+            throw CocoaError(.featureUnsupported)
+        }
+        let kinds = marks.nearMisses.marks.map(\.kind)
+        #expect(!kinds.contains(.smallBelow) && !kinds.contains(.twoCircles))
+        for kind in [MarkKind.oneDisc, .equalDiscs, .tinyDot, .threeDiscs, .ovals, .squares, .ring, .glyph, .nothing] {
+            #expect(kinds.contains(kind), "\(kind)")
+        }
+    }
+
+    @Test("A file that shows no logo is an error that says what to do")
+    func errors() throws {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "logo.png")
+            func error(_ image: Image) throws -> ArtworkError? {
+                try ImageFile.write(image, to: file)
+                do {
+                    _ = try Artwork(contentsOf: file)
+                    return nil
+                } catch {
+                    return error
+                }
+            }
+            let opaque = try #require(try error(.gradient(width: 40, height: 40)))
+            #expect(opaque == .opaque(file: file))
+            #expect("\(opaque)".contains("transparent background"))
+            #expect(try error(Image(width: 30, height: 30, filledWith: 200)) == .empty(file: file))
+            #expect(try error(Image(width: 30, height: 30, channels: 4)) == .empty(file: file))
+            let small = picture(40, 40) { x, y in x < 9 && y < 5 ? [0, 0, 0, 255] : [0, 0, 0, 0] }
+            #expect(try error(small) == .tooSmall(file: file, width: 9, height: 5, minimum: 16))
+
+            let missing = folder.appending(path: "none.png")
+            #expect(throws: ArtworkError.self) { try Artwork(contentsOf: missing) }
+            let damaged = folder.appending(path: "damaged.png")
+            try Data(ImageFile.encodePNG(logo(on: [0, 0, 0, 0])).dropLast(40)).write(to: damaged)
+            #expect(throws: ArtworkError.self) { try Artwork(contentsOf: damaged) }
+            try Data("{}".utf8).write(to: folder.appending(path: "r.json"))
+            #expect(throws: DrawingError.self) { try Artwork.load(named: folder.appending(path: "r.json").path) }
+            #expect(throws: DrawingError.self) { try Artwork.load(named: "no-such-recipe") }
+        }
+    }
+
+    @Test(
+        "Marks of any shape and size are taken",
+        arguments: [(16, 1), (1, 16), (16, 16), (700, 3), (300, 290), (41, 40)])
+    func awkward(width: Int, height: Int) throws {
+        // One of them is hardly visible.
+        let alpha: UInt8 = width == 41 ? 20 : 255
+        let artwork = try load(
+            picture(width, height) { x, y in [UInt8(x % 7 * 36), 90, 120, alpha - UInt8((x + y) % 2)] })
+        let compositor = Compositor(
+            artworks: [artwork], backdrops: try Backdrops([], size: 48, workers: Workers(1)), seed: 1)
+        for index in 0..<4 {
+            _ = try compositor.positive(index)
+            _ = try compositor.nearMiss(index)
+        }
+    }
+}

@@ -1,0 +1,165 @@
+import Foundation
+import ImprintCore
+import TestSupport
+import Testing
+
+@testable import ImprintImages
+
+@Suite struct CompositorTests {
+    /// The artworks that the tests are made with: two pictures and a recipe.
+    static let artworks: [String: Artwork] = [
+        "leaf": .fixture("leaf"), "crest": .fixture("crest"), "two-circles": .twoCircles,
+    ].compactMapValues { $0 }
+
+    static let names = ["leaf", "crest", "two-circles"]
+
+    private func compositor(
+        _ name: String, seed: UInt64 = 1, size: Int = 96, _ configuration: Compositor.Configuration = .init()
+    ) throws -> Compositor {
+        let backdrops = try Backdrops([], size: size, workers: Workers(1))
+        return Compositor(
+            artworks: [try #require(Self.artworks[name])], backdrops: backdrops, seed: seed,
+            configuration: configuration)
+    }
+
+    @Test("The seed and the index decide everything, on any thread and in any order", arguments: names)
+    func determinism(name: String) throws {
+        let compositor = try compositor(name)
+        let count = 6
+        let one = try (0..<count).map { try compositor.positive($0) }
+        let misses = try (0..<count).map { try compositor.nearMiss($0) }
+        let again = try self.compositor(name)
+        let threaded = try Workers(4).map(2 * count) { place throws(ImageError) in
+            let index = count - 1 - place / 2
+            return place % 2 == 0 ? try again.positive(index) : try again.nearMiss(index)
+        }
+        for index in 0..<count {
+            #expect(threaded[2 * (count - 1 - index)] == one[index])
+            #expect(threaded[2 * (count - 1 - index) + 1] == misses[index])
+        }
+        #expect(Set(one.map(\.image)).count == count)
+        #expect(try self.compositor(name, seed: 2).positive(0).image != one[0].image)
+    }
+
+    @Test("The mark lies within its circle and fills it", arguments: names)
+    func place(name: String) throws {
+        let compositor = try compositor(name, .init(span: 0.2...0.6))
+        for index in 0..<9 {
+            let scene = compositor.positiveScene(index)
+            let with = scene.painted().image
+            let without = scene.painted(showsMark: false).image
+            let place = scene.place
+            // As far out as the mark goes, in shares of the radius.
+            var reach: Float = 0
+            for pixel in 0..<(with.width * with.height) {
+                let samples = (3 * pixel)..<(3 * pixel + 3)
+                guard largestDifference(with.samples[samples], without.samples[samples]) > 12 else { continue }
+                let (row, column) = pixel.quotientAndRemainder(dividingBy: with.width)
+                let away = Point(Float(column) + 0.5 - place.x, Float(row) + 0.5 - place.y).length
+                #expect(away <= place.span / 2 * 1.06 + 1, "\(name) \(index): \(away) of \(place.span / 2)")
+                reach = max(reach, away / (place.span / 2))
+            }
+            // Where something is in front of it, or where it is hardly seen, it may seem smaller.
+            if index % 3 == 0 { #expect(reach > 0.4, "\(name) \(index): \(reach)") }
+        }
+    }
+
+    @Test("Parts that meet in a pixel share it, and a part that is left blank takes away what is below")
+    func layers() {
+        var random = RandomStream(seed: 1, "layers")
+        let plain = Inking(noise: ValueNoise(&random))
+        let view = View(center: Point(8, 8), scale: 8)
+        func half(_ sign: Float) -> Element {
+            Element(
+                figure: Figure([
+                    .box(
+                        center: Point(sign / 2 + 0.0625, 0), halfSides: Point(0.5, 1), direction: Point(1, 0),
+                        rounding: 0)
+                ]), tone: 0)
+        }
+        var layer = PrintLayer(size: 16)
+        layer.paint(half(-1), .flat(Color(1, 0, 0)), plain, through: view)
+        layer.paint(half(1), .flat(Color(0, 0, 1)), plain, through: view)
+        // The seam lies in the middle of this pixel.
+        let seam = layer.pixels[8 * 16 + 8] - SIMD4(0.5, 0, 0.5, 1)
+        #expect(max(seam.max(), -seam.min()) < 1e-3)
+        layer.paint(half(-1), .blank, plain, through: view)
+        #expect(layer.pixels[8 * 16 + 4] == .zero)
+        #expect(layer.pixels[8 * 16 + 12] == SIMD4(0, 0, 1, 1))
+    }
+
+    @Test("Places lie in the frame, and spans are spread over their range by their logarithm", arguments: names)
+    func spans(name: String) throws {
+        let compositor = try compositor(name, size: 64)
+        let places = (0..<60).map { compositor.positiveScene($0).place }
+        for place in places {
+            #expect((0.04 * 64 - 0.01...0.6 * 64 + 0.01).contains(place.span))
+            #expect(place.x - place.span / 2 >= -0.01 && place.x + place.span / 2 <= 64.01)
+            #expect(place.y - place.span / 2 >= -0.01 && place.y + place.span / 2 <= 64.01)
+        }
+        // Half of them below the geometric mean.
+        let small = places.count { $0.span < 64 * (0.04 * 0.6 as Float).squareRoot() }
+        #expect((15...45).contains(small))
+    }
+
+    @Test("A positive says where the mark is, a near miss does not")
+    func marks() throws {
+        let compositor = try compositor("crest", size: 64)
+        #expect(try compositor.positive(3).mark == compositor.positiveScene(3).place)
+        let misses = try (0..<30).map { try compositor.nearMiss($0) }
+        #expect(misses.allSatisfy { $0.mark == nil })
+        #expect(Set(misses.map(\.kind)).count > 5)
+    }
+
+    @Test("Pictures are as large as they should be, whatever is behind", arguments: [16, 33, 112])
+    func sizes(size: Int) throws {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "photo.png")
+            try ImageFile.write(.gradient(width: 50, height: 300), to: file)
+            for files in [[], [file]] {
+                let backdrops = try Backdrops(files, size: size, workers: Workers(1))
+                let compositor = Compositor(artworks: [.twoCircles].compactMap { $0 }, backdrops: backdrops, seed: 1)
+                for composite in [try compositor.positive(0), try compositor.nearMiss(0)] {
+                    #expect((composite.image.width, composite.image.height) == (size, size))
+                    #expect(composite.image.channels == 3)
+                }
+            }
+        }
+    }
+
+    @Test("Backdrops are the same for any number of threads, keep to the limit and name what cannot be read")
+    func backdrops() throws {
+        try withTemporaryFolder { folder in
+            var files: [URL] = []
+            for index in 0..<40 {
+                files.append(folder.appending(path: "\(index).png"))
+                try ImageFile.write(
+                    .noise(width: 40, height: 40, channels: 3, seed: UInt64(index + 1)), to: files[index])
+            }
+            try Data("no picture".utf8).write(to: files[7])
+            func first(_ backdrops: Backdrops) -> [Image] {
+                (0..<8).map {
+                    var random = RandomStream(seed: 5, "test", $0)
+                    return backdrops.canvas(&random).image
+                }
+            }
+            let one = try Backdrops(files, size: 24, workers: Workers(1))
+            let four = try Backdrops(files, size: 24, workers: Workers(4))
+            #expect(one.count == 39)
+            #expect(one.skipped.map(\.url) == [files[7]])
+            #expect(first(one) == first(four))
+            #expect(try Backdrops(files, size: 24, byteLimit: 1000, workers: Workers(1)).count <= 32)
+            #expect(throws: ImageError.self) { try Backdrops([files[7]], size: 24, workers: Workers(1)) }
+        }
+    }
+}
+
+extension Artwork {
+    static func fixture(_ name: String) -> Artwork? {
+        try? Artwork(
+            contentsOf: packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures/artwork-\(name).png"))
+    }
+
+    static let twoCircles = (try? DrawingRecipe(contentsOf: packageFolder.appending(path: "datasets/two-circles.json")))
+        .map { Artwork($0) }
+}
