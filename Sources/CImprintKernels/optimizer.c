@@ -1,5 +1,7 @@
 #include "imprint_kernels.h"
 
+#include <math.h>
+
 #include "clones.h"
 
 CLONES void imprint_sgd(float *parameters, const float *gradients, float *velocities, size_t count, float rate,
@@ -30,4 +32,20 @@ CLONES double imprint_sum_of_squares(const float *x, size_t count) {
 
 CLONES void imprint_move_towards(float *values, const float *targets, size_t count, float rate) {
     for (size_t i = 0; i < count; i++) values[i] += rate * (targets[i] - values[i]);
+}
+
+CLONES void imprint_adamw(float *parameters, const float *gradients, float *means, float *squares, size_t count,
+                          const imprint_adamw_step *step) {
+    float beta1 = step->beta1, beta2 = step->beta2, scale = step->gradient_scale;
+    // m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon), with the divisors taken out of the loop.
+    float rate = step->rate / step->mean_correction, root = 1 / sqrtf(step->square_correction);
+    float keep = 1 - step->rate * step->weight_decay;
+    for (size_t i = 0; i < count; i++) {
+        float g = scale * gradients[i];
+        float m = beta1 * means[i] + (1 - beta1) * g;
+        float v = beta2 * squares[i] + (1 - beta2) * g * g;
+        means[i] = m;
+        squares[i] = v;
+        parameters[i] = keep * parameters[i] - rate * m / (sqrtf(v) * root + step->epsilon);
+    }
 }

@@ -78,7 +78,7 @@ public struct Preprocessing: Codable, Hashable, Sendable {
     }
 
     /// Writes the samples of whole prepared images as the network reads them.
-    func normalize(_ samples: UnsafeBufferPointer<UInt8>, into values: UnsafeMutableBufferPointer<Float>) {
+    package func normalize(_ samples: UnsafeBufferPointer<UInt8>, into values: UnsafeMutableBufferPointer<Float>) {
         precondition(values.count >= samples.count, "\(values.count) numbers are too few for \(samples.count) samples")
         imprint_normalize_samples(
             samples.baseAddress, values.baseAddress, samples.count / channels, channels, mean, scale)

@@ -75,7 +75,7 @@ public final class SGD {
     @discardableResult
     public func step(_ plan: Plan, factor: Float = 1) -> Float? {
         precondition(plan.parameters.layout.trainableCount == count, "the plan belongs to another network")
-        let norm = options.gradientClipping.map { _ in gradientNorm(plan) }
+        let norm = options.gradientClipping.map { _ in plan.gradientNorm }
         var scale: Float = 1
         if let norm, let limit = options.gradientClipping, norm > limit { scale = limit / norm }
         update = Update(
@@ -86,10 +86,13 @@ public final class SGD {
         plan.noteOwnChange()
         return norm
     }
+}
 
-    private func gradientNorm(_ plan: Plan) -> Float {
-        let gradients = plan.parameterGradients.baseAddress!
-        let sum = plan.trained.reduce(0.0) {
+extension Plan {
+    /// The Euclidean norm of the whole gradient of what is trained.
+    var gradientNorm: Float {
+        let gradients = parameterGradients.baseAddress!
+        let sum = trained.reduce(0.0) {
             $0 + imprint_sum_of_squares(gradients + $1.range.lowerBound, $1.range.count)
         }
         return Float(sum.squareRoot())

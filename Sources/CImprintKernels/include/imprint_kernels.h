@@ -215,12 +215,26 @@ size_t imprint_float32_to_float16(const float *x, uint16_t *y, size_t count);
 // g = gradient_scale * gradient + weight_decay * p;  v = momentum * v + g;  p -= rate * (nesterov ? g + momentum * v : v).
 void imprint_sgd(float *parameters, const float *gradients, float *velocities, size_t count, float rate,
                  float momentum, float weight_decay, float gradient_scale, int nesterov);
+// One pass of AdamW: g = gradient_scale * gradient;  m += (1 - beta1) * (g - m);  v += (1 - beta2) * (g * g - v);
+// p -= rate * (weight_decay * p + (m / mean_correction) / (sqrt(v / square_correction) + epsilon)).
+typedef struct {
+    float rate, beta1, beta2, mean_correction, square_correction, epsilon, weight_decay, gradient_scale;
+} imprint_adamw_step;
+void imprint_adamw(float *parameters, const float *gradients, float *means, float *squares, size_t count,
+                   const imprint_adamw_step *step);
 // The sum of the squares.
 double imprint_sum_of_squares(const float *x, size_t count);
 // value += rate * (target - value).
 void imprint_move_towards(float *values, const float *targets, size_t count, float rate);
 
 // Images -----------------------------------------------------------------------------------------------------------
+
+// A square patch of an image of 3 channels: its pixel (column, row) is the image at x = m0*column + m1*row + m2,
+// y = m3*column + m4*row + m5, in pixels from the centre of the first one; bilinear, borders continued.
+void imprint_sample_patch(const uint8_t *image, int32_t width, int32_t height, const float map[6], uint8_t *patch,
+                          int32_t side);
+// Each pixel's channel c becomes tables[256 * c + the channel order[c]], and that by the share grey its luma.
+void imprint_recolor_patch(uint8_t *patch, size_t pixels, const uint8_t *tables, const int32_t order[3], float grey);
 
 // Images are [height, width, channels] of bytes, with 1, 3 or 4 channels.
 

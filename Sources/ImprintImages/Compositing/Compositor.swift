@@ -23,6 +23,8 @@ public struct Composite: Sendable, Equatable {
     public let image: Image
     /// Where the logo is; `nil` where there is none.
     public let mark: Place?
+    /// Where the logo is, or what was put there in its stead.
+    public let subject: Place
     /// What is shown, in a word or two: how the logo is coloured, or what is wrong with a near miss.
     public let kind: String
 }
@@ -80,7 +82,8 @@ public struct Compositor: Sendable {
     /// - Throws: `ImageError.unencodable` where memory runs out.
     public func positive(_ index: Int) throws(ImageError) -> Composite {
         let scene = positiveScene(index)
-        return Composite(image: try scene.render(), mark: scene.place, kind: scene.inks.style.rawValue)
+        return Composite(
+            image: try scene.render(), mark: scene.place, subject: scene.place, kind: scene.inks.style.rawValue)
     }
 
     /// The picture of that index with something else in it, or nothing.
@@ -90,7 +93,7 @@ public struct Compositor: Sendable {
         let artwork = random.element(of: artworks)
         let (kind, design) = artwork.nearMiss(&random)
         let scene = Scene(design, of: artwork, configuration, backdrops, &random)
-        return Composite(image: try scene.render(), mark: nil, kind: kind)
+        return Composite(image: try scene.render(), mark: nil, subject: scene.place, kind: kind)
     }
 
     /// The scene of a positive, to be rendered with its mark or without.

@@ -112,6 +112,25 @@ extension Network {
         return try net.network()
     }
 
+    /// LogoSpot: eight 3x3 convolutions with batch normalisation and ReLU, four of stride 2, and a 1x1 convolution that gives
+    /// each place of the picture a logit for each mark; for patches of 96 pixels in training, for pictures of any size after it.
+    ///
+    /// A place is 16 pixels wide and sees 103 pixels around its centre, which is at 16 times its number from 0.
+    public static func logospot(marks: Int = 1, height: Int = 96, width: Int = 96) throws(NetworkError) -> Network {
+        try check("logospot", "marks", marks, marks >= 1, "at least 1")
+        try check("logospot", "size", min(height, width), min(height, width) >= 16, "at least 16")
+        var net = NetworkBuilder(name: "logospot", input: Shape(height: height, width: width, channels: 3))
+        let blocks: [(channels: Int, stride: Size)] = [
+            (16, 2), (32, 2), (32, 1), (64, 2), (64, 1), (64, 1), (128, 2), (128, 1),
+        ]
+        for (block, (channels, stride)) in blocks.enumerated() {
+            net.addConvolution(
+                "\(block + 1)", outputChannels: channels, kernelSize: 3, stride: stride, activation: ReLU())
+        }
+        net.add(Convolution(outputChannels: marks, kernelSize: 1), named: "head")
+        return try net.network()
+    }
+
     private static func scaled(_ channels: Int, _ width: Double) -> Int {
         max(1, Int((Double(channels) * width).rounded()))
     }

@@ -1,0 +1,44 @@
+internal import CImprintKernels
+internal import Foundation
+package import ImprintCore
+
+/// How light, camera and print change a patch: its colours by tables, then blur and noise.
+package struct PatchJitter {
+    /// The new sample of each channel for each old one, channel by channel.
+    private let tables: [UInt8]
+    /// Which channel each takes.
+    private let order: [Int32]
+    /// By how much colours lose their hue, 0…1.
+    private let grey: Float
+    private let blurs: Bool
+    private let noise: (deviation: Float, key: UInt64)?
+
+    /// Draws what changes a patch.
+    package init(_ random: inout RandomStream) {
+        let gamma = expf(0.2 * random.normal())
+        let contrast = expf(0.25 * random.normal())
+        let brightness = random.uniform(in: -16...16)
+        let gains = (0..<3).map { _ in expf(0.08 * random.normal()) }
+        grey = random.chance(0.12) ? random.uniform(in: 0.5...1) : 0
+        order = random.chance(0.18) ? random.permutation(of: 3).map(Int32.init) : [0, 1, 2]
+        let inverts = random.chance(0.06)
+        blurs = random.chance(0.1)
+        noise = random.chance(0.1) ? (random.uniform(in: 2...12), random.next()) : nil
+        tables = gains.flatMap { gain in
+            (0..<256).map { sample in
+                let value = gain * ((255 * powf(Float(sample) / 255, gamma) - 128) * contrast + 128 + brightness)
+                return UInt8(min(max(inverts ? 255 - value : value, 0), 255))
+            }
+        }
+    }
+
+    /// Changes a patch of `side` x `side` pixels of 3 channels.
+    package func change(_ patch: UnsafeMutableBufferPointer<UInt8>, side: Int) {
+        imprint_recolor_patch(patch.baseAddress, side * side, tables, order, grey)
+        guard blurs || noise != nil else { return }
+        var image = Image(width: side, height: side, channels: 3, samples: Array(patch))
+        if blurs { image = image.blurred(deviation: 0.8) }
+        if let noise { image = image.noisy(deviation: noise.deviation, key: noise.key) }
+        _ = patch.update(fromContentsOf: image.samples)
+    }
+}

@@ -1,0 +1,84 @@
+import Foundation
+import Testing
+
+@testable import ImprintNetwork
+
+@Suite struct AdamWTests {
+    private let network: Network
+    private let parameters: Parameters
+    private let plan: Plan
+
+    /// Three inputs and two outputs, so that the tensors end before their places in the buffer do.
+    init() throws {
+        network = try Network(
+            name: "dense", input: Shape(channels: 3),
+            nodes: [Network.Node(name: "dense", layer: Dense(outputChannels: 2), inputs: [Network.inputName])])
+        parameters = try Parameters(network, seed: 1)
+        parameters["dense.weight"] = [1, -2, 3, -4, 5, -6]
+        parameters["dense.bias"] = [7, -8]
+        plan = try Plan(network, parameters: parameters, options: Plan.Options(batchSize: 1, mode: .training))
+    }
+
+    private func setGradients(_ scale: Float) throws {
+        for (name, values) in [("dense.weight", [1, -2, 0, 3, -1, 0.5]), ("dense.bias", [0, 4])] as [(String, [Float])]
+        {
+            let range = try #require(parameters.layout[name]).range
+            for (place, value) in zip(range, values) { plan.parameterGradients[place] = scale * value }
+        }
+    }
+
+    /// The formula for one number, in double precision.
+    private func moved(_ start: Double, gradients: [Double], rate: Double, decay: Double) -> Double {
+        var (w, m, v) = (start, 0.0, 0.0)
+        for (step, g) in gradients.enumerated() {
+            let t = Double(step + 1)
+            m = 0.9 * m + 0.1 * g
+            v = 0.99 * v + 0.01 * g * g
+            w -= rate * (decay * w + m / (1 - pow(0.9, t)) / ((v / (1 - pow(0.99, t))).squareRoot() + 1e-8))
+        }
+        return w
+    }
+
+    @Test("Steps follow the formula; weights decay, biases do not") func steps() throws {
+        let optimizer = try AdamW(
+            .init(learningRate: 0.1, beta1: 0.9, beta2: 0.99, weightDecay: 0.5), for: parameters.layout)
+        for scale in [1, -0.5, 2] as [Float] {
+            try setGradients(scale)
+            optimizer.step(plan)
+        }
+        func gradients(_ value: Double) -> [Double] { [1, -0.5, 2].map { $0 * value } }
+        let weight = try #require(parameters["dense.weight"])
+        let (starts, gradientsOfOne): ([Double], [Double]) = ([1, -2, 3, -4, 5, -6], [1, -2, 0, 3, -1, 0.5])
+        for (place, (start, gradient)) in zip(starts, gradientsOfOne).enumerated() {
+            let expected = moved(start, gradients: gradients(gradient), rate: 0.1, decay: 0.5)
+            #expect(abs(Double(weight[place]) - expected) < 1e-5)
+        }
+        let bias = try #require(parameters["dense.bias"])
+        #expect(bias[0] == 7)
+        #expect(abs(Double(bias[1]) - moved(-8, gradients: gradients(4), rate: 0.1, decay: 0)) < 1e-5)
+        #expect(optimizer.stepCount == 3)
+    }
+
+    @Test("An optimiser goes on where its moments and count were put back") func goesOn() throws {
+        let options = AdamW.Options(learningRate: 0.1, gradientClipping: 1)
+        let whole = try AdamW(options, for: parameters.layout)
+        let start = try parameters.copy()
+        for _ in 0..<4 {
+            try setGradients(1)
+            whole.step(plan, factor: 0.5)
+        }
+        let expected = try parameters.copy()
+        parameters.withValues { target in start.withValues { _ = target.update(fromContentsOf: $0) } }
+        var parts = try AdamW(options, for: parameters.layout)
+        for step in 0..<4 {
+            let next = try AdamW(options, for: parameters.layout)
+            _ = next.state.update(fromContentsOf: parts.state)
+            next.stepCount = step
+            parts = next
+            try setGradients(1)
+            parts.step(plan, factor: 0.5)
+        }
+        #expect(parameters["dense.weight"] == expected["dense.weight"])
+        #expect(parameters["dense.bias"] == expected["dense.bias"])
+    }
+}
