@@ -21,6 +21,8 @@ public final class ImageClassifier: Sendable {
     let workers: Workers
     /// Plans that no thread is using at the moment.
     private let idle = Mutex<[IdlePlan]>([])
+    /// What looks for a mark, where the model spots one.
+    private let spots: SpotPool?
 
     private struct IdlePlan: @unchecked Sendable {
         let plan: Plan
@@ -34,7 +36,8 @@ public final class ImageClassifier: Sendable {
     public init(_ weights: WeightsFile, threads: Int = 1) throws {
         self.weights = weights
         workers = Workers(threads)
-        try give(back: makePlan())
+        spots = weights.spotting.map { SpotPool(weights, $0) }
+        if spots == nil { try give(back: makePlan()) }
     }
 
     /// Reads a weights file and makes a classifier of it.
@@ -60,13 +63,34 @@ public final class ImageClassifier: Sendable {
     /// - Throws: `ImageError` where the file cannot be read as an image, `ImprintError.noConfidence` where the model cannot
     ///   be used.
     public func classify(_ url: URL, cropAndScale: CropAndScale? = nil) throws -> [Observation] {
-        observations(try confidences(prepared: try preprocessing(cropAndScale).prepare(url)))
+        if spots != nil { return try observations(spotted: PatchSource.read(url)) }
+        return observations(try confidences(prepared: try preprocessing(cropAndScale).prepare(url)))
     }
 
     /// What is in an image in memory (upright, sRGB), best first; one observation per label.
     /// - Throws: `ImprintError.noConfidence` where the model cannot be used.
     public func classify(_ image: Image, cropAndScale: CropAndScale? = nil) throws(ImprintError) -> [Observation] {
-        observations(try confidences(prepared: preprocessing(cropAndScale).prepare(image)))
+        if spots != nil { return try observations(spotted: PatchSource.shrunk(image.laidOnWhite())) }
+        return observations(try confidences(prepared: preprocessing(cropAndScale).prepare(image)))
+    }
+
+    /// The confidence in every label, in the order of `labels`, for the image in a file.
+    func confidences(of url: URL) throws -> [Float] {
+        guard spots != nil else { return try confidences(prepared: weights.preprocessing.prepare(url)) }
+        return try spot(PatchSource.read(url)).confidences
+    }
+
+    private func spot(_ picture: Image) throws(ImprintError) -> (confidences: [Float], box: Observation.Box?) {
+        guard let spots, let spotting = weights.spotting, let seen = try? spots.spot(picture), seen.confidence.isFinite
+        else {
+            throw .noConfidence(network: weights.network.name)
+        }
+        return (labels.map { $0 == spotting.label ? seen.confidence : 1 - seen.confidence }, seen.box)
+    }
+
+    private func observations(spotted picture: Image) throws(ImprintError) -> [Observation] {
+        let (confidences, box) = try spot(picture)
+        return observations(confidences, box)
     }
 
     private func preprocessing(_ cropAndScale: CropAndScale?) -> Preprocessing {
@@ -87,13 +111,14 @@ public final class ImageClassifier: Sendable {
         return confidences
     }
 
-    private func observations(_ confidences: [Float]) -> [Observation] {
+    private func observations(_ confidences: [Float], _ box: Observation.Box? = nil) -> [Observation] {
         Observation.ranked(
             zip(labels, confidences).map { label, confidence in
                 Observation(
                     label: label, confidence: confidence,
                     precisionRecallCurve: weights.training?.precisionRecall[label] ?? [],
-                    threshold: weights.training?.thresholds?[label])
+                    threshold: weights.training?.thresholds?[label],
+                    box: label == weights.spotting?.label ? box : nil)
             })
     }
 

@@ -16,6 +16,12 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
     case stoppedTooEarly(checkpoint: String?)
     /// There is a checkpoint of a run that has not ended, which a new run would replace.
     case unfinishedCheckpoint(file: String, epoch: Int, of: Int)
+    /// A model that spots a mark says where it is, but not what speaks for it.
+    case noSaliency(network: String)
+    /// Spotting a mark takes two labels, that of the mark and another one.
+    case notTwoLabels(labels: [String])
+    /// All photos show the mark.
+    case noPhotosWithoutMark(label: String, folder: String)
     /// Another process saves a run in the same folder.
     case checkpointInUse(folder: String)
     /// None of the images that a run measures on are there any more.
@@ -53,6 +59,13 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
         case .unfinishedCheckpoint(let file, let epoch, let epochs):
             "\(file) is the checkpoint of a run in epoch \(epoch) of \(epochs), which a new run would replace; resume it, or choose "
                 + "another folder, or remove it"
+        case .noSaliency(let network):
+            "the network \"\(network)\" spots a mark and has no map of what speaks for a label; its observations have a box"
+        case .notTwoLabels(let labels):
+            "there are the labels \(labels.joined(separator: ", ")), expected two with that of the artwork: one for the logo, and one "
+                + "for photos without it; put all of these into one folder"
+        case .noPhotosWithoutMark(let label, let folder):
+            "\(folder) has no photos but those of \(label); add a folder of photos that do not show it"
         case .checkpointInUse(let folder):
             "\(folder) is where another process saves its run just now; wait for its end, or choose another folder"
         case .validationImagesLost(let count):

@@ -30,8 +30,10 @@ extension ImageClassifier {
     /// - Parameters:
     ///   - image: Upright, sRGB.
     ///   - label: One of `labels`; the one with the highest confidence where `nil`.
-    /// - Throws: `ImprintError.noConfidence` where the model cannot be used, `NetworkError` where memory is short.
+    /// - Throws: `ImprintError.noConfidence` where the model cannot be used, `ImprintError.noSaliency` for a model that spots a mark,
+    ///   `NetworkError` where memory is short.
     public func saliency(of image: Image, for label: String? = nil) throws -> SaliencyMap {
+        guard weights.spotting == nil else { throw ImprintError.noSaliency(network: weights.network.name) }
         let place = label.map { label in
             guard let place = labels.firstIndex(of: label) else {
                 preconditionFailure("\(label.debugDescription) is none of the labels \(labels)")

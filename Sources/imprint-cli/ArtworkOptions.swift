@@ -30,7 +30,8 @@ struct ArtworkOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "A folder of photos that show no logo, to put it on. (default: drawn patterns)", valueName: "folder"))
+            "A folder of photos that show no logo, to put it on. (default: in training the photos of the other label, else drawn "
+                + "patterns)", valueName: "folder"))
     var backgrounds: String?
 
     func validate() throws {
@@ -45,6 +46,25 @@ struct ArtworkOptions: ParsableArguments {
         artwork.map(\.label).reduce(into: []) { labels, label in
             if !labels.contains(label) { labels.append(label) }
         }
+    }
+
+    /// The logo to train from; `nil` where none is named.
+    func composited() throws -> CompositedArtwork? {
+        guard let label = labels.first else { return nil }
+        guard labels.count == 1 else {
+            throw ValidationError(
+                "--artwork names the labels \(labels.joined(separator: ", ")), expected one; several pictures of one logo have one label."
+            )
+        }
+        return CompositedArtwork(
+            label: label, artwork: try artwork.map { try Artwork.load(named: $0.source) },
+            backgrounds: try backgrounds.map { try ImageFolder.images(in: URL(filePath: $0)) } ?? [])
+    }
+
+    /// The options that repeat them.
+    var arguments: [String] {
+        artwork.flatMap { ["--artwork", "\($0.label)=\($0.source)"] }
+            + (backgrounds.map { ["--backgrounds", $0] } ?? [])
     }
 
     /// A compositor for each label, all with the same backdrops.

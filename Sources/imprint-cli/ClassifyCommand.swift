@@ -38,6 +38,9 @@ struct ClassifyCommand: ParsableCommand {
     @Option(help: "How a photo is fitted into the network's input. (default: as in training)")
     var cropAndScale: CropAndScale?
 
+    @Flag(help: "Also say where a mark is, for models that were trained from artwork.")
+    var boxes = false
+
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
@@ -53,6 +56,9 @@ struct ClassifyCommand: ParsableCommand {
         let rule = ConfidenceRule(
             threshold: try threshold.threshold(), minimumPrecision: minimumPrecision, minimumRecall: minimumRecall)
         try rule.check(classifier.weights)
+        if boxes && classifier.weights.spotting == nil {
+            throw ValidationError("--boxes: \(model) says what is in a photo, but not where; train one with --artwork.")
+        }
         var failures = 0
         for file in files {
             do {
@@ -68,17 +74,30 @@ struct ClassifyCommand: ParsableCommand {
 
     private func show(_ file: String, _ observations: [Observation]) throws {
         if common.json {
-            try Terminal.emit(ClassificationLine(file: file, observations: observations))
+            try Terminal.emit(
+                ClassificationLine(
+                    file: file, observations: observations, boxes: boxes ? observations.map(\.box) : nil))
         } else {
-            let seen = observations.map { "\($0.label) \(Terminal.percent($0.confidence))" }
+            let seen = observations.map { observation in
+                "\(observation.label) \(Terminal.percent(observation.confidence))"
+                    + (boxes ? observation.box.map { " at \(text($0))" } ?? "" : "")
+            }
             try Terminal.show("\(file): \(seen.isEmpty ? "none of these" : seen.joined(separator: ", "))")
         }
     }
 }
 
+/// "x 12 %, y 34 %, 10 % x 8 %": the left and upper edge, and the size.
+private func text(_ box: Observation.Box) -> String {
+    func share(_ value: Float) -> String { String(format: "%.0f %%", value * 100) }
+    return "x \(share(box.x)), y \(share(box.y)), \(share(box.width)) x \(share(box.height))"
+}
+
 private struct ClassificationLine: Encodable {
     let file: String
     let observations: [Observation]
+    /// Where each is, in the same order; `null` where there is no place.
+    let boxes: [Observation.Box?]?
 }
 
 /// The least confidence as it was typed: a number, or "auto".

@@ -16,6 +16,8 @@ struct TrainCommand: AsyncParsableCommand {
     @Option(help: "The weights file to write.")
     var output: String
 
+    @OptionGroup var artworkOptions: ArtworkOptions
+
     @OptionGroup var options: TrainingOptions
 
     @Option(
@@ -49,6 +51,7 @@ struct TrainCommand: AsyncParsableCommand {
         if checkpoint == nil && checkpointInterval != nil {
             throw ValidationError("--checkpoint-interval is about checkpoints; name their folder with --checkpoint.")
         }
+        if !artworkOptions.artwork.isEmpty { try options.requireDefaultsForArtwork() }
         if let port { try require(port, "--port", in: 1...65535) }
         if port != nil && !watch { throw ValidationError("--port is that of the page of --watch; add --watch.") }
         if resume && checkpoint == nil {
@@ -71,7 +74,8 @@ struct TrainCommand: AsyncParsableCommand {
         let configuration = try options.configuration(threads: common.threadCount)
         try AtomicFile.checkWritable(URL(filePath: output))
         if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
-        let folder = try ImageFolder(at: URL(filePath: data))
+        let artwork = try artworkOptions.composited()
+        let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: artwork == nil ? 2 : 1)
         try requireNoPhoto(output, "--output", of: folder)
         if let checkpoint {
             try requireOutside(checkpoint, "--checkpoint", of: [folder.url, options.validationFolder])
@@ -84,7 +88,7 @@ struct TrainCommand: AsyncParsableCommand {
         let live = watch ? try await LiveServer(port: port) : nil
         if let live { Terminal.note("Watch the run at \(live.url)") }
         do {
-            try await train(folder, configuration, live)
+            try await train(folder, configuration, artwork, live)
         } catch {
             await live?.finish(error is ExitCode ? nil : error)
             throw error
@@ -92,14 +96,16 @@ struct TrainCommand: AsyncParsableCommand {
         await live?.finish()
     }
 
-    private func train(_ folder: ImageFolder, _ configuration: TrainingConfiguration, _ live: LiveServer?) async throws
-    {
+    private func train(
+        _ folder: ImageFolder, _ configuration: TrainingConfiguration, _ artwork: CompositedArtwork?,
+        _ live: LiveServer?
+    ) async throws {
         var monitor = TrainingMonitor(configuration, json: common.json)
         defer { monitor.clear() }
         // While the photos are read there is nothing to end in order: Ctrl-C ends the process.
         let interrupt = Interrupt()
         var result: TrainingResult?
-        let trainer = Trainer(folder: folder, configuration: configuration, checkpoints: checkpoints)
+        let trainer = Trainer(folder: folder, configuration: configuration, artwork: artwork, checkpoints: checkpoints)
         for try await event in trainer.start(shouldStop: { Interrupt.isRequested }) {
             if case .started(let start) = event {
                 interrupt.begin()
@@ -134,7 +140,8 @@ struct TrainCommand: AsyncParsableCommand {
         let audit = Audit(folder, validation: validation, workers: workers) {
             bar.draw("auditing", done: $0, of: total)
         }
-        let command = (["imprint", "train", data, "--output", output] + options.arguments).map(shellQuoted)
+        let command = (["imprint", "train", data, "--output", output] + artworkOptions.arguments + options.arguments)
+            .map(shellQuoted)
         let page = Report(
             result.weights, evaluation: result.evaluation, audit: audit, command: command.joined(separator: " "),
             remark: result.isRepeatable

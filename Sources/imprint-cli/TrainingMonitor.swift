@@ -72,7 +72,7 @@ struct TrainingMonitor {
         }
     }
 
-    private var epochs: Int { configuration.epochs }
+    private var epochs: Int { started?.epochs ?? configuration.epochs }
 
     private mutating func show(_ resumed: TrainingStart.Resumption) {
         let done = resumed.history.count

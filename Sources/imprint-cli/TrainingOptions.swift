@@ -114,6 +114,25 @@ struct TrainingOptions: ParsableArguments {
         _ = try validationRule()
     }
 
+    /// Training from artwork has a network and a recipe of its own.
+    func requireDefaultsForArtwork() throws {
+        let given: [(String, Bool)] = [
+            ("--network", network != nil), ("--width", width != nil), ("--input-size", inputSize != nil),
+            ("--crop-and-scale", cropAndScale != nil), ("--base", base != nil),
+            ("--augment", augment.description != "none"),
+            ("--batch-size", batchSize != 32), ("--learning-rate", learningRate.description != "0.02"),
+            ("--label-smoothing", labelSmoothing != 0), ("--class-weights", classWeights != .none),
+            ("--average", average != nil), ("--patience", patience != nil), ("--minutes", minutes != nil),
+            ("--memory", memory != nil), ("--no-calibration", noCalibration),
+        ]
+        let names = given.filter(\.1).map(\.0)
+        guard names.isEmpty else {
+            throw ValidationError(
+                "--artwork has a network and a recipe of its own; leave out \(names.joined(separator: ", ")). "
+                    + "(--epochs is a factor on its steps: 20 is the whole recipe.)")
+        }
+    }
+
     func configuration(threads: Int) throws -> TrainingConfiguration {
         var configuration = TrainingConfiguration()
         if let base {

@@ -42,6 +42,10 @@ import Testing
             ("train photos --output m --port 80", "add --watch"),
             ("train photos --output m --patience 0", "--patience is 0, expected 1 to 100000"),
             ("train photos --output m --learning-rate fast", "fast"),
+            (
+                "train photos --output m --artwork A=x.png --base b.imprint --augment flip",
+                "leave out --base, --augment"
+            ),
             ("audit ''", "A path is empty"), ("audit photos --report ''", "A path is empty"),
             ("draw two-circles --output d --count 1", "at least one image for each of 2 labels"),
             ("train photos --output m --memory 2XB", "--memory is 2XB, expected a number of MB"),

@@ -21,11 +21,11 @@ extension ImageClassifier {
                 folder: folder.url.path(percentEncoded: false), unknown: unknown, labels: labels)
         }
         let outcomes = try Workers(threads).map(folder.items.count, onProgress: onProgress) {
-            index throws(ImprintError) -> Swift.Result<[Float], ImageError> in
-            let image = Result { () throws(ImageError) in try weights.preprocessing.prepare(folder.items[index].url) }
-            switch image {
-            case .success(let image): return .success(try confidences(prepared: image))
-            case .failure(let error): return .failure(error)
+            index throws -> Swift.Result<[Float], ImageError> in
+            do {
+                return .success(try confidences(of: folder.items[index].url))
+            } catch let error as ImageError {
+                return .failure(error)
             }
         }
         let places = folder.labels.map { label in labels.firstIndex(of: label) ?? 0 }

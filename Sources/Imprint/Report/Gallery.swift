@@ -41,10 +41,16 @@ struct Gallery {
                 "\(grouped(wrong)) of \(counted(evaluation.results.count, "photo")) \(wrong == 1 ? "was" : "were") classified wrongly, those "
                 + "first of which the model was most certain."
         }
-        return """
-            <p>\(introduction) Left: the photo as it is cropped for the network. Right: what spoke for the model's answer, found by \
-            hiding one part after another.</p>
+        let legend =
+            weights.spotting == nil
+            ? """
+            Left: the photo as it is cropped for the network. Right: what spoke for the model's answer, found by hiding one part after \
+            another.</p>
             <p class="ramp"><span>changes nothing</span><i style="background: \(HeatOverlay.gradient)"></i><span>matters most</span></p>
+            """
+            : "Left: the photo, with the place that looks most like the mark. Right: this place.</p>"
+        return """
+            <p>\(introduction) \(legend)
             <div class="gallery">
             \(figures(shown).joined(separator: "\n"))
             </div>
@@ -52,6 +58,7 @@ struct Gallery {
     }
 
     private func figures(_ results: [Evaluation.Result]) -> [String] {
+        if let spotting = weights.spotting { return spotted(results, SpotPool(weights, spotting)) }
         let photos = workers.map(results.count) { place in
             Result { () throws(ImageError) in
                 (
@@ -70,6 +77,39 @@ struct Gallery {
                 return figure(result, "<div class=\"missing\">\(isolated("\(error)"))</div>", nil)
             }
         }
+    }
+
+    /// Photos with the place that looks most like the mark.
+    private func spotted(_ results: [Evaluation.Result], _ spots: SpotPool) -> [String] {
+        let pairs = workers.map(results.count) { place in
+            Result { try spottedPair(results[place], spots) }
+        }
+        return zip(results, pairs).map { result, pair in
+            do {
+                return figure(result, try pair.get(), nil)
+            } catch {
+                return figure(result, "<div class=\"missing\">\(isolated("\(error)"))</div>", nil)
+            }
+        }
+    }
+
+    private func spottedPair(_ result: Evaluation.Result, _ spots: SpotPool) throws -> String {
+        let picture = try PatchSource.read(result.url)
+        let box = try spots.spot(picture).box ?? Observation.Box(x: 0, y: 0, width: 1, height: 1)
+        let scale = Float(Self.side) / Float(max(picture.width, picture.height))
+        let small = CropAndScale.scaleFill.apply(
+            picture, width: max(Int(Float(picture.width) * scale), 1),
+            height: max(Int(Float(picture.height) * scale), 1))
+        let side = 2 * max(box.width * Float(picture.width), box.height * Float(picture.height), 1)
+        let window = PatchWindow(
+            x: (box.x + box.width / 2) * Float(picture.width), y: (box.y + box.height / 2) * Float(picture.height),
+            side: side)
+        var part = Image(width: Self.side, height: Self.side)
+        part.samples.withUnsafeMutableBufferPointer { PatchSource(picture).read(window, side: Self.side, into: $0) }
+        let name = result.url.lastPathComponent
+        let whole = try Thumbnail(small.framed(box)).html(
+            alternative: "\(name), with the place that looks most like the mark")
+        return "<div class=\"pair\">\(whole)\(try Thumbnail(part).html(alternative: "this place, larger"))</div>"
     }
 
     /// The rules that crop a photo as for the network, but to the size of a thumbnail.
@@ -112,5 +152,28 @@ struct Gallery {
             <figure>\(content)<figcaption><p>\(line)</p>\(more)\
             <p class="file">\(isolated(result.url.lastPathComponent))</p></figcaption></figure>
             """
+    }
+}
+
+extension Image {
+    /// The picture with a frame around a part of it, dark and light so that it stands out from anything.
+    fileprivate func framed(_ box: Observation.Box) -> Image {
+        var framed = self
+        let (left, top) = (Int(box.x * Float(width)), Int(box.y * Float(height)))
+        let (right, bottom) = (left + Int(box.width * Float(width)), top + Int(box.height * Float(height)))
+        for (inset, sample) in [(0, UInt8(0)), (1, 255)] {
+            let (rows, columns) = (
+                (top + inset)...max(bottom - inset, top + inset), (left + inset)...max(right - inset, left + inset)
+            )
+            for y in rows {
+                for x in columns
+                where y == rows.lowerBound || y == rows.upperBound || x == columns.lowerBound || x == columns.upperBound
+                {
+                    guard (0..<width).contains(x), (0..<height).contains(y) else { continue }
+                    for channel in 0..<3 { framed.samples[(y * width + x) * 3 + channel] = sample }
+                }
+            }
+        }
+        return framed
     }
 }

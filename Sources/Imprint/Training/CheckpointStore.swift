@@ -86,7 +86,7 @@ final class CheckpointStore {
 extension Checkpoint {
     /// Checks that a run with this beginning and these settings can go on from the checkpoint.
     func checkFits(
-        _ start: TrainingConfiguration.StartingPoint, labels: [String], settings: [String: String], file: URL
+        _ network: Network, labels: [String], settings: [String: String], file: URL
     )
         throws(ImprintError)
     {
@@ -99,7 +99,7 @@ extension Checkpoint {
         for (name, value) in settings.sorted(by: { $0.key < $1.key }) where self.settings[name] != value {
             throw mismatch(name, value, self.settings[name] ?? "none")
         }
-        guard start.network == network else { throw mismatch("network", start.network.name, network.name) }
+        guard network == self.network else { throw mismatch("network", network.name, self.network.name) }
     }
 }
 

@@ -23,19 +23,23 @@ public struct Trainer: Sendable {
     private let folder: ImageFolder
     private let configuration: TrainingConfiguration
     private let checkpoints: CheckpointOptions?
+    private let artwork: CompositedArtwork?
 
     /// Makes a trainer for the images in `folder`.
     /// - Parameters:
     ///   - folder: The images.
     ///   - configuration: How to train.
+    ///   - artwork: A logo to spot: then the network learns from pictures that are made of its artwork too, and also says where it is.
+    ///     The folder may lack photos of it.
     ///   - checkpoints: Where the run is saved, and whether it goes on from there; not at all where `nil`.
     public init(
         folder: ImageFolder, configuration: TrainingConfiguration = TrainingConfiguration(),
-        checkpoints: CheckpointOptions? = nil
+        artwork: CompositedArtwork? = nil, checkpoints: CheckpointOptions? = nil
     ) {
         self.folder = folder
         self.configuration = configuration
         self.checkpoints = checkpoints
+        self.artwork = artwork
     }
 
     /// Starts training on a thread of its own.
@@ -55,7 +59,14 @@ public struct Trainer: Sendable {
     package func train(
         onEvent: @escaping (TrainingEvent) -> Void = { _ in }, shouldStop: @escaping () -> Bool = { false }
     ) throws -> TrainingResult {
-        try TrainingJob(
+        if let artwork {
+            return try SpotJob(
+                folder: folder, configuration: configuration, artwork: artwork, checkpoints: checkpoints,
+                onEvent: onEvent,
+                shouldStop: shouldStop
+            ).run()
+        }
+        return try TrainingJob(
             folder: folder, configuration: configuration, checkpoints: checkpoints, onEvent: onEvent,
             shouldStop: shouldStop
         ).run()

@@ -22,7 +22,7 @@ struct TrainingImages {
         _ folder: ImageFolder, _ configuration: TrainingConfiguration, preprocessing: Preprocessing,
         earlier: Checkpoint.Images?, onEvent: (TrainingEvent) -> Void
     ) throws {
-        let sides = try Sides(folder, configuration, earlier: earlier, onEvent: onEvent)
+        let sides = try ImageSides(folder, configuration, earlier: earlier, onEvent: onEvent)
         // What the comparison of all photos took is not needed any more.
         SystemMemory.returnFreed()
         let total = sides.training.count + sides.validation.count
@@ -77,7 +77,7 @@ struct TrainingImages {
 }
 
 /// The images of a run before they are read.
-private struct Sides {
+struct ImageSides {
     var training: [ImageFolder.Item]
     var validation: [ImageFolder.Item] = []
     var leakage: TrainingStart.Leakage?
@@ -165,7 +165,7 @@ extension ImageFolder {
 
 extension TrainingStart.Leakage {
     /// As a checkpoint keeps it.
-    fileprivate var record: [String: Int] {
+    var record: [String: Int] {
         switch self {
         case .avoided(let images, let total, let groups): ["avoided": images, "of": total, "groups": groups]
         case .found(let images, let total): ["found": images, "of": total]

@@ -39,7 +39,7 @@ final class TrainingJob {
         let settings = configuration.settings(base: start.base)
         let store = try checkpoints.map(CheckpointStore.init)
         if let store, let checkpoint = store.resumed {
-            try checkpoint.checkFits(start, labels: folder.labels, settings: settings, file: store.file)
+            try checkpoint.checkFits(start.network, labels: folder.labels, settings: settings, file: store.file)
         }
         let images = try TrainingImages(
             folder, configuration, preprocessing: start.preprocessing, earlier: store?.resumed?.images,

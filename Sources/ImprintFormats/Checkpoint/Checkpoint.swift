@@ -17,6 +17,8 @@ package struct Checkpoint: Sendable {
     package let images: Images
     /// How far the run has come.
     package let progress: TrainingProgress
+    /// What else the run has found out, as JSON.
+    package let findings: String?
     /// The numbers, by what they are.
     package let numbers: [Numbers: [Float]]
 
@@ -24,7 +26,7 @@ package struct Checkpoint: Sendable {
     package enum Numbers: String, CaseIterable, Sendable {
         /// The parameters after the last step.
         case parameters
-        /// The optimiser's velocities.
+        /// The optimiser's velocities, or both of its moments.
         case velocities
         /// The moving average of the parameters, where one is kept.
         case average
@@ -53,13 +55,14 @@ package struct Checkpoint: Sendable {
 
     package init(
         network: Network, labels: [String], settings: [String: String], images: Images, progress: TrainingProgress,
-        numbers: [Numbers: [Float]]
+        findings: String? = nil, numbers: [Numbers: [Float]]
     ) {
         self.network = network
         self.labels = labels
         self.settings = settings
         self.images = images
         self.progress = progress
+        self.findings = findings
         self.numbers = numbers
     }
 }
@@ -71,6 +74,7 @@ private enum Key {
     static let settings = "imprint.settings"
     static let images = "imprint.images"
     static let progress = "imprint.progress"
+    static let findings = "imprint.findings"
     static let digest = "imprint.digest"
     static let textDigest = "imprint.textDigest"
 }
@@ -88,6 +92,7 @@ extension Checkpoint {
             Self.formatKey: Self.formatVersion, Key.network: try json(network), Key.labels: try json(labels),
             Key.settings: try json(settings), Key.images: try json(images), Key.progress: try json(progress),
         ]
+        texts[Key.findings] = findings
         texts[Key.textDigest] = Self.digest(of: texts)
         let tensors = numbers.map {
             Safetensors.Tensor(name: $0.key.rawValue, shape: [$0.value.count], values: $0.value)
@@ -129,6 +134,7 @@ extension Checkpoint {
         settings = try value(Key.settings, in: texts)
         images = try value(Key.images, in: texts)
         progress = try value(Key.progress, in: texts)
+        findings = texts[Key.findings]
         if let problem = progress.problem {
             throw WeightsFileError.Problem.invalidMetadata(key: Key.progress, reason: problem)
         }
@@ -139,7 +145,9 @@ extension Checkpoint {
         var numbers: [Numbers: [Float]] = [:]
         for tensor in file.header.tensors {
             guard let kind = Numbers(rawValue: tensor.name),
-                tensor.shape == [kind == .velocities ? layout.trainableCount : layout.count]
+                kind == .velocities
+                    ? [[layout.trainableCount], [2 * layout.trainableCount]].contains(tensor.shape)
+                    : tensor.shape == [layout.count]
             else {
                 throw WeightsFileError.Problem.invalidMetadata(
                     key: Key.network, reason: "the tensor \(tensor.name) has a shape of \(tensor.shape)")

@@ -51,7 +51,8 @@ extension WeightsFile {
             }
         }
         return WeightsFile(
-            network: network, parameters: calibrated, labels: labels, preprocessing: preprocessing, training: training,
+            network: network, parameters: calibrated, labels: labels, preprocessing: preprocessing, spotting: spotting,
+            training: training,
             base: base, precision: precision)
     }
 }

@@ -17,6 +17,8 @@ public struct WeightsFile: Sendable {
     public let labels: [String]
     /// How an image becomes the network's input.
     public let preprocessing: Preprocessing
+    /// How the network's map of a picture becomes confidences; `nil` where the network gives one number a label.
+    public let spotting: Spotting?
     /// How the parameters were trained; `nil` where that is not known.
     public let training: TrainingRecord?
     /// The digest of the weights file that these parameters were trained from; `nil` where they began at random.
@@ -29,10 +31,11 @@ public struct WeightsFile: Sendable {
     /// Puts a classifier's parts together.
     /// - Parameters:
     ///   - parameters: laid out for `network`.
-    ///   - labels: one for each of the network's outputs, all different.
+    ///   - labels: one for each of the network's outputs, all different; two where it spots a mark.
     public init(
         network: Network, parameters: Parameters, labels: [String], preprocessing: Preprocessing,
-        training: TrainingRecord? = nil, base: String? = nil, precision: Safetensors.Precision = .float32
+        spotting: Spotting? = nil, training: TrainingRecord? = nil, base: String? = nil,
+        precision: Safetensors.Precision = .float32
     ) {
         precondition(
             parameters.layout == ParameterLayout(network),
@@ -42,6 +45,7 @@ public struct WeightsFile: Sendable {
         self.parameters = parameters
         self.labels = labels
         self.preprocessing = preprocessing
+        self.spotting = spotting
         self.training = training
         self.base = base
         self.precision = precision
@@ -55,6 +59,7 @@ private enum Key {
     static let network = "imprint.network"
     static let labels = "imprint.labels"
     static let preprocessing = "imprint.preprocessing"
+    static let spotting = "imprint.spotting"
     static let training = "imprint.training"
     static let digest = "imprint.digest"
     static let base = "imprint.base"
@@ -72,13 +77,14 @@ extension WeightsFile {
     @discardableResult
     public func write(to url: URL) throws -> String {
         do {
-            try checkFit(network, labels, preprocessing)
+            try checkFit(network, labels, preprocessing, spotting)
             var texts = [
                 Key.format: "\(Self.formatVersion)",
                 Key.network: try json(network),
                 Key.labels: try json(labels),
                 Key.preprocessing: try json(preprocessing),
             ]
+            texts[Key.spotting] = try spotting.map(json)
             texts[Key.training] = try training.map(json)
             texts[Key.base] = base
             for entry in parameters.layout.entries { try checkFinite(entry, of: parameters) }
@@ -129,9 +135,10 @@ extension WeightsFile {
         network = try value(Key.network, in: texts)
         labels = try value(Key.labels, in: texts)
         preprocessing = try value(Key.preprocessing, in: texts)
+        spotting = texts[Key.spotting] == nil ? nil : try value(Key.spotting, in: texts) as Spotting
         training = texts[Key.training] == nil ? nil : try value(Key.training, in: texts) as TrainingRecord
         base = texts[Key.base]
-        try checkFit(network, labels, preprocessing)
+        try checkFit(network, labels, preprocessing, spotting)
 
         // The tensors' shapes agree with the length of the file, so after this comparison the parameters take no more
         // memory than the file has bytes (twice as many from float16).
@@ -167,13 +174,24 @@ private func migrated(_ metadata: [String: String]) throws(WeightsFileError.Prob
 
 /// Checks that the labels name the network's outputs and that the preprocessing makes its input.
 private func checkFit(
-    _ network: Network, _ labels: [String], _ preprocessing: Preprocessing
+    _ network: Network, _ labels: [String], _ preprocessing: Preprocessing, _ spotting: Spotting?
 ) throws(WeightsFileError.Problem) {
     let outputs: Int
-    do {
-        outputs = try network.labelCount()
-    } catch {
-        throw .notAClassifier(error)
+    if let spotting {
+        if let problem = spotting.problem { throw .invalidMetadata(key: Key.spotting, reason: problem) }
+        guard network.output.channels == 1, labels.contains(spotting.label) else {
+            throw .invalidMetadata(
+                key: Key.spotting,
+                reason: "the mark \"\(spotting.label)\" is no label, or the network has \(network.output)")
+        }
+        // The mark is there, or it is not.
+        outputs = 2
+    } else {
+        do {
+            outputs = try network.labelCount()
+        } catch {
+            throw .notAClassifier(error)
+        }
     }
     guard labels.count == outputs else { throw .labelCount(found: labels.count, outputs: outputs) }
     var seen = Set<String>()

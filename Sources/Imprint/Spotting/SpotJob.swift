@@ -1,0 +1,258 @@
+public import Foundation
+internal import ImprintCore
+internal import ImprintFormats
+public import ImprintImages
+internal import ImprintNetwork
+
+/// Artwork to train from: what a label's logo looks like, and what may be behind it.
+public struct CompositedArtwork: Sendable {
+    /// The label that the logo stands for.
+    public var label: String
+    /// What it looks like; each picture shows one of these.
+    public var artwork: [Artwork]
+    /// Photos to put it on, none of which shows it; those of the other label where there are none.
+    public var backgrounds: [URL]
+
+    /// Makes artwork to train from.
+    public init(label: String, artwork: [Artwork], backgrounds: [URL] = []) {
+        precondition(!artwork.isEmpty, "a logo has at least one artwork")
+        self.label = label
+        self.artwork = artwork
+        self.backgrounds = backgrounds
+    }
+}
+
+/// One run of training LogoSpot from artwork and photos, from settings and images to the model, on the thread that calls it.
+final class SpotJob {
+    private let folder: ImageFolder
+    private let configuration: TrainingConfiguration
+    private let artwork: CompositedArtwork
+    private let checkpoints: CheckpointOptions?
+    /// The phases; those of the recipe where `nil`.
+    private let phases: [SpotPhase]?
+    private let poolSize: Int
+    private let onEvent: (TrainingEvent) -> Void
+    private let shouldStop: () -> Bool
+    private let workers: Workers
+    private let clock = ContinuousClock()
+    private let began: ContinuousClock.Instant
+    private var lap: ContinuousClock.Instant
+    private var secondsBefore = 0.0
+    private var isStopped = false
+    private var checkpointFailure: FileError?
+
+    init(
+        folder: ImageFolder, configuration: TrainingConfiguration, artwork: CompositedArtwork,
+        checkpoints: CheckpointOptions?, phases: [SpotPhase]? = nil, poolSize: Int = SpotPatches.usualPoolSize,
+        onEvent: @escaping (TrainingEvent) -> Void, shouldStop: @escaping () -> Bool
+    ) {
+        self.folder = folder
+        var configuration = configuration
+        // The curve that turns scores into confidences needs more photos than the choice of an epoch.
+        if case .split(.automatic) = configuration.validation { configuration.validation = .split(.fraction(0.15)) }
+        self.configuration = configuration
+        self.artwork = artwork
+        self.checkpoints = checkpoints
+        self.phases = phases
+        self.poolSize = poolSize
+        self.onEvent = onEvent
+        self.shouldStop = shouldStop
+        workers = Workers(configuration.threads)
+        began = clock.now
+        lap = began
+    }
+
+    /// The labels of the model: those of the folder and that of the artwork, in their order.
+    private var labels: [String] {
+        Set(folder.labels + [artwork.label]).sorted { precedes($0, $1) }
+    }
+
+    /// What belongs to the run once its images are read.
+    private struct Run {
+        let session: SpotSession
+        let images: SpotImages
+        let store: CheckpointStore?
+        let settings: [String: String]
+    }
+
+    func run() throws -> TrainingResult {
+        try configuration.check()
+        guard labels.count == 2 else { throw ImprintError.notTwoLabels(labels: labels) }
+        let store = try checkpoints.map(CheckpointStore.init)
+        var settings = configuration.settings(base: nil)
+        settings["artwork"] = artwork.artwork.map(\.name).joined(separator: ", ") + " of \(artwork.label)"
+        if let store, let checkpoint = store.resumed {
+            try checkpoint.checkFits(try Network.logospot(), labels: labels, settings: settings, file: store.file)
+        }
+        let images = try SpotImages(
+            folder, configuration, artwork, earlier: store?.resumed?.images, workers: workers, onEvent: onEvent)
+        let session = try makeSession(images)
+        let run = Run(session: session, images: images, store: store, settings: settings)
+        var resumed: TrainingStart.Resumption?
+        if let checkpoint = store?.resumed {
+            guard checkpoint.images == images.record else {
+                throw ImprintError.checkpointMismatch(
+                    file: store?.file.path ?? "", setting: "data set", found: "other photos",
+                    expected: "those of before")
+            }
+            try session.restore(checkpoint)
+            secondsBefore = session.progress.seconds
+            resumed = TrainingStart.Resumption(
+                history: session.progress.history, imagesSeen: session.progress.sum.count, hasSameImages: true)
+        }
+        let layout = ParameterLayout(session.network)
+        onEvent(
+            .started(
+                TrainingStart(
+                    labels: labels, trainingImages: images.training.count, validationImages: images.validation.count,
+                    labelsWithoutValidation: images.labelsWithoutValidation(labels), skipped: images.skipped,
+                    network: session.network.name, parameterCount: layout.trainableParameterCount,
+                    trainedCount: layout.trainableParameterCount, epochs: session.phases.count, resumed: resumed,
+                    replacesCheckpoint: store?.replacesFinished ?? false, leakage: images.leakage)))
+        while session.progress.history.count < session.phases.count && !isStopped { try trainPhase(run) }
+        guard session.progress.best != nil else {
+            save(run, isFinished: false)
+            throw ImprintError.stoppedTooEarly(checkpoint: checkpointFailure == nil ? store?.file.path : nil)
+        }
+        let model = try model(run)
+        save(run, isFinished: !isStopped)
+        let result = TrainingResult(
+            weights: model.weights, evaluation: model.evaluation, ending: isStopped ? .stopped : .completed,
+            seconds: seconds, lost: [], checkpointFailure: checkpointFailure, isRepeatable: !isStopped)
+        onEvent(.finished(result))
+        return result
+    }
+
+    private func makeSession(_ images: SpotImages) throws -> SpotSession {
+        let negatives = images.training.filter { $0.label != artwork.label }
+        let positives = images.training.filter { $0.label == artwork.label }
+        let files = artwork.backgrounds.isEmpty ? negatives.map(\.url) : artwork.backgrounds
+        let backdrops = try Backdrops(files, size: 224, seed: configuration.seed, workers: workers)
+        let compositor = Compositor(artworks: artwork.artwork, backdrops: backdrops, seed: configuration.seed)
+        let patches = SpotPatches(
+            compositor: compositor, negatives: negatives.map(\.picture), positives: positives.map(\.picture),
+            seed: configuration.seed, workers: workers, poolSize: poolSize)
+        // The whole recipe is what twenty epochs are elsewhere.
+        let recipe = SpotPhase.all(hasPositives: !positives.isEmpty, scale: Double(configuration.epochs) / 20)
+        return try SpotSession(patches: patches, phases: phases ?? recipe, seed: configuration.seed, workers: workers)
+    }
+
+    private func trainPhase(_ run: Run) throws {
+        let session = run.session
+        lap = clock.now
+        if session.progress.batch == 0 { try session.beginPhase() }
+        let steps = session.phase.steps
+        while session.progress.batch < steps {
+            try session.trainBatch()
+            noteTime(session)
+            let progress = session.progress
+            onEvent(
+                .batch(
+                    TrainingBatch(
+                        epoch: progress.history.count + 1, epochs: session.phases.count, imagesSeen: progress.sum.count,
+                        imagesPerEpoch: steps * SpotPhase.batchSize, loss: progress.sum.meanLoss,
+                        accuracy: progress.sum.accuracy)))
+            isStopped = shouldStop()
+            if isStopped && progress.batch < steps { return }
+            if run.store?.isDue == true { save(run, isFinished: false) }
+        }
+        let validation = try measure(run, session.average)
+        noteTime(session)
+        let seconds = session.progress.secondsInEpoch
+        let metrics = session.finishPhase(
+            validation: validation.map { (Float($0.evaluation.logLoss), Float($0.evaluation.accuracy)) })
+        onEvent(.epoch(metrics, seconds: seconds))
+    }
+
+    private var seconds: Double { secondsBefore + (clock.now - began).seconds }
+
+    private func noteTime(_ session: SpotSession) {
+        let now = clock.now
+        session.add(seconds: (now - lap).seconds)
+        lap = now
+    }
+
+    private func save(_ run: Run, isFinished: Bool) {
+        guard let store = run.store else { return }
+        do {
+            try store.save(
+                run.session.checkpoint(
+                    labels: labels, settings: run.settings, images: run.images.record, seconds: seconds,
+                    isFinished: isFinished))
+            checkpointFailure = nil
+            onEvent(.checkpoint(store.file, epochs: run.session.progress.history.count))
+        } catch {
+            let failure =
+                error as? FileError
+                ?? .cannotWrite(path: store.file.path, reason: "\(error)", remedy: "choose another folder")
+            if checkpointFailure == nil { onEvent(.checkpointFailed(failure)) }
+            checkpointFailure = failure
+        }
+    }
+
+    /// How the network does on the images to measure on, and the curve that turns its scores into confidences.
+    private func measure(
+        _ run: Run, _ parameters: Parameters
+    ) throws -> (evaluation: Evaluation, calibration: SpotCalibration)? {
+        let images = run.images.validation
+        guard !images.isEmpty else { return nil }
+        let scores = try run.session.scan(images.map(\.picture), parameters, peaks: 0).map(\.score)
+        let calibration = try self.calibration(run, parameters, zip(images, scores).map { ($0.label, $1) })
+        let results = zip(images, scores).map { image, score in
+            let confidence = Float(1 / (1 + exp(-(calibration.slope * Double(score) + calibration.offset))))
+            return Evaluation.Result(
+                url: image.url, label: labels.firstIndex(of: image.label) ?? 0,
+                confidences: labels.map { $0 == artwork.label ? confidence : 1 - confidence })
+        }
+        return (Evaluation(labels: labels, results: results, skipped: run.images.skippedValidation), calibration)
+    }
+
+    /// How many new composites the curve is fitted to at most.
+    private var unseenCount: Int { min(200, 5 * poolSize) }
+
+    /// Fits the curve to photos that were not trained on; where none of them shows the mark, to new composites instead.
+    private func calibration(
+        _ run: Run, _ parameters: Parameters, _ scores: [(label: String, score: Float)]
+    ) throws -> SpotCalibration {
+        var with = scores.filter { $0.label == artwork.label }.map(\.score)
+        var without = scores.filter { $0.label != artwork.label }.map(\.score)
+        if with.isEmpty {
+            with = try run.session.scan(run.session.patches.unseen(unseenCount, isPositive: true), parameters, peaks: 0)
+                .map(
+                    \.score)
+        }
+        if without.isEmpty {
+            without = try run.session.scan(
+                run.session.patches.unseen(unseenCount, isPositive: false), parameters, peaks: 0
+            )
+            .map(\.score)
+        }
+        return SpotCalibration(with: with, without: without)
+    }
+
+    /// The model of the best phase, and how it does on the images to measure on.
+    private func model(_ run: Run) throws -> (weights: WeightsFile, evaluation: Evaluation?) {
+        let session = run.session
+        let measured = try measure(run, session.best)
+        let calibration = try measured?.calibration ?? self.calibration(run, session.best, [])
+        let evaluation = measured?.evaluation
+        let record = TrainingRecord(
+            seed: configuration.seed, epochs: session.phases.count, batchSize: SpotPhase.batchSize,
+            optimizer: SGD.Options(learningRate: session.phases[0].learningRate), dataDigest: folder.digest,
+            trainingImages: counts(run.images.training), validationImages: counts(run.images.validation),
+            history: session.progress.history, keptEpoch: session.progress.best.map { $0 + 1 },
+            precisionRecall: evaluation?.precisionRecall ?? [:], thresholds: evaluation?.thresholds)
+        let weights = WeightsFile(
+            network: session.network, parameters: session.best, labels: labels,
+            preprocessing: SpotScanner.preprocessing,
+            spotting: Spotting(
+                levels: SpotScanner.levels, stride: 16, span: 44, label: artwork.label, slope: Float(calibration.slope),
+                offset: Float(calibration.offset)),
+            training: record, precision: configuration.precision)
+        return (weights, evaluation)
+    }
+
+    private func counts(_ images: [SpotImages.Item]) -> [String: Int] {
+        images.reduce(into: [:]) { $0[$1.label, default: 0] += 1 }
+    }
+}

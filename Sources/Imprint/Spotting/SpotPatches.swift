@@ -1,0 +1,159 @@
+internal import Foundation
+internal import ImprintCore
+internal import ImprintImages
+internal import ImprintNetwork
+
+/// Where the patches of a batch come from: composites and photos, chosen, placed and varied by the seed and the step alone.
+final class SpotPatches {
+    /// A place of a photo that the network found.
+    struct Finding: Codable, Hashable, Sendable {
+        /// Which photo.
+        let picture: Int
+        let peak: SpotScanner.Peak
+    }
+
+    /// How many composites of either kind batches choose from.
+    static let usualPoolSize = 600
+    private let poolSize: Int
+
+    let negatives: [PatchSource]
+    let positives: [PatchSource]
+    /// Where the network was most wrong about photos without the mark, and where it saw the mark in those with it.
+    var mined: [Finding] = []
+    var found: [Finding] = []
+    private let compositor: Compositor
+    private let seed: UInt64
+    private let workers: Workers
+    /// Composites drawn before, by their index modulo the size of the pool; `nil` where one could not be drawn.
+    private var positivePool: [Drawn?]
+    private var nearMissPool: [Drawn?]
+    private var drawnCount = 0
+
+    private struct Drawn {
+        let picture: PatchSource
+        let place: Composite.Place
+    }
+
+    init(
+        compositor: Compositor, negatives: [PatchSource], positives: [PatchSource], seed: UInt64, workers: Workers,
+        poolSize: Int = usualPoolSize
+    ) {
+        self.compositor = compositor
+        self.negatives = negatives
+        self.positives = positives
+        self.seed = seed
+        self.workers = workers
+        self.poolSize = poolSize
+        positivePool = Array(repeating: nil, count: poolSize)
+        nearMissPool = positivePool
+    }
+
+    /// Fills the patches of a batch, [N, 96, 96, 3], and tells what each shows.
+    func fill(
+        _ patches: UnsafeMutableBufferPointer<UInt8>, of phase: SpotPhase, step: Int
+    ) -> [SpotLoss.Target?] {
+        refreshPool(before: step)
+        let patchCount = SpotPhase.patchSide * SpotPhase.patchSide * 3
+        let shares = [phase.composites, phase.nearMisses, phase.anywhere, phase.mined, phase.found]
+        return workers.map(SpotPhase.batchSize) { index in
+            var random = RandomStream(seed: seed, "patch", step, index)
+            let patch = UnsafeMutableBufferPointer(rebasing: patches[(index * patchCount)..<((index + 1) * patchCount)])
+            var position = (Float(index) + random.uniform()) / Float(SpotPhase.batchSize) * shares.reduce(0, +)
+            var kind = 0
+            while kind < 4 && position >= shares[kind] {
+                position -= shares[kind]
+                kind += 1
+            }
+            let (picture, window, target) = choose(kind, &random)
+            picture.read(window, side: SpotPhase.patchSide, into: patch)
+            PatchJitter(&random).change(patch, side: SpotPhase.patchSide)
+            return target
+        }
+    }
+
+    private func choose(
+        _ kind: Int, _ random: inout RandomStream
+    ) -> (PatchSource, PatchWindow, SpotLoss.Target?) {
+        switch kind {
+        case 0, 1:
+            guard let drawn = (kind == 0 ? positivePool : nearMissPool)[random.index(below: poolSize)] else { break }
+            let place = drawn.place
+            let window = self.window(aroundX: place.x, y: place.y, span: place.span, turns: true, &random)
+            return (drawn.picture, window, kind == 0 ? target(window, place.x, place.y) : nil)
+        case 3 where !mined.isEmpty:
+            let finding = mined[random.index(below: mined.count)]
+            let peak = finding.peak
+            let window = self.window(aroundX: peak.x, y: peak.y, span: 0.45 * peak.side, turns: true, &random)
+            return (negatives[finding.picture], window, nil)
+        case 4 where !found.isEmpty:
+            let finding = found[random.index(below: found.count)]
+            let peak = finding.peak
+            let window = self.window(aroundX: peak.x, y: peak.y, span: 0.45 * peak.side, turns: false, &random)
+            return (positives[finding.picture], window, target(window, peak.x, peak.y))
+        default: break
+        }
+        return anywhere(&random)
+    }
+
+    /// A window anywhere in a photo without the mark.
+    private func anywhere(_ random: inout RandomStream) -> (PatchSource, PatchWindow, SpotLoss.Target?) {
+        let picture = negatives[random.index(below: negatives.count)]
+        let side = min(logUniform(70, 448, &random), Float(min(picture.width, picture.height)))
+        let window = PatchWindow(
+            x: random.uniform(in: 0...1) * (Float(picture.width) - side) + side / 2,
+            y: random.uniform(in: 0...1) * (Float(picture.height) - side) + side / 2, side: side,
+            angle: random.chance(0.3) ? Float(random.index(below: 4)) * .pi / 2 : 0, isMirrored: random.chance(0.5))
+        return (picture, window, nil)
+    }
+
+    /// A window in which what is at a place is 30 to 60 % of the side, somewhere inside.
+    private func window(
+        aroundX x: Float, y: Float, span: Float, turns: Bool, _ random: inout RandomStream
+    ) -> PatchWindow {
+        let share = logUniform(0.3, 0.62, &random)
+        let side = span / share
+        var angle = 8 * .pi / 180 * random.normal()
+        if turns && random.chance(0.3) { angle += Float(random.index(below: 4)) * .pi / 2 }
+        let room = 0.45 * (1 - share) * side
+        return PatchWindow(
+            x: x + random.uniform(in: -1...1) * room, y: y + random.uniform(in: -1...1) * room, side: side,
+            angle: angle,
+            isMirrored: random.chance(0.5))
+    }
+
+    private func target(_ window: PatchWindow, _ x: Float, _ y: Float) -> SpotLoss.Target {
+        let place = window.place(ofX: x, y: y, patch: Float(SpotPhase.patchSide))
+        let middle = Float(SpotPhase.patchSide - 1) / 2
+        return SpotLoss.Target(mark: 0, row: (place.y + middle) / 16, column: (place.x + middle) / 16)
+    }
+
+    private func logUniform(_ low: Float, _ high: Float, _ random: inout RandomStream) -> Float {
+        low * powf(high / low, random.uniform())
+    }
+
+    // MARK: Composites
+
+    /// Composites that no step draws.
+    func unseen(_ count: Int, isPositive: Bool) -> [PatchSource] {
+        workers.map(count) { draw((1 << 30) + $0, isPositive: isPositive)?.picture }.compactMap { $0 }
+    }
+
+    private func draw(_ index: Int, isPositive: Bool) -> Drawn? {
+        guard let composite = try? isPositive ? compositor.positive(index) : compositor.nearMiss(index) else {
+            return nil
+        }
+        return Drawn(picture: PatchSource(composite.image), place: composite.subject)
+    }
+
+    /// Brings the pool to what it is before a step: two of either kind are new in every step, in the place of the oldest.
+    private func refreshPool(before step: Int) {
+        let wanted = poolSize + 2 * step
+        let first = max(wanted - poolSize, drawnCount)
+        let new = workers.map(2 * (wanted - first)) { draw(first + $0 / 2, isPositive: $0 % 2 == 0) }
+        for (place, drawn) in new.enumerated() {
+            let slot = (first + place / 2) % poolSize
+            if place % 2 == 0 { positivePool[slot] = drawn } else { nearMissPool[slot] = drawn }
+        }
+        drawnCount = wanted
+    }
+}

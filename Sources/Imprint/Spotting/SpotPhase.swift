@@ -1,0 +1,43 @@
+/// A phase of training LogoSpot: how many steps, how fast, and of what its batches consist.
+///
+/// First the network learns the mark from composites. Then it looks through the photos without the mark, and what it took for one
+/// becomes a part of its batches; then it looks for the mark in the photos that show it, which join in; then once more.
+struct SpotPhase: Codable, Hashable, Sendable {
+    /// How many pixels a patch has on a side.
+    static let patchSide = 96
+    /// How many patches make a step.
+    static let batchSize = 64
+
+    var steps: Int
+    var learningRate: Float
+    /// The shares of composites with the mark, of near misses, of windows anywhere in photos without it, of windows where the network
+    /// was wrong about such photos, and of windows around the mark in photos that show it.
+    var composites: Float
+    var nearMisses: Float
+    var anywhere: Float
+    var mined: Float
+    var found: Float
+
+    /// The phases for data with photos that show the mark, or without.
+    /// - Parameter scale: A factor on the steps.
+    static func all(hasPositives: Bool, scale: Double) -> [SpotPhase] {
+        var phases = [
+            SpotPhase(
+                steps: 1800, learningRate: 3e-3, composites: 0.4, nearMisses: 0.3, anywhere: 0.3, mined: 0, found: 0),
+            SpotPhase(
+                steps: 1500, learningRate: 2e-3, composites: 0.4, nearMisses: 0.22, anywhere: 0.1, mined: 0.28, found: 0
+            ),
+        ]
+        if hasPositives {
+            for (steps, rate) in [(1200, 2e-3), (2000, 3e-3)] as [(Int, Float)] {
+                phases.append(
+                    SpotPhase(
+                        steps: steps, learningRate: rate, composites: 0.25, nearMisses: 0.18, anywhere: 0.1,
+                        mined: 0.27,
+                        found: 0.2))
+            }
+        }
+        for place in phases.indices { phases[place].steps = max(Int(Double(phases[place].steps) * scale), 1) }
+        return phases
+    }
+}

@@ -1,0 +1,115 @@
+internal import Foundation
+internal import ImprintCore
+internal import ImprintImages
+internal import ImprintNetwork
+
+/// Looks for marks in whole pictures: the network runs over the picture at several sizes.
+///
+/// One thread at a time uses it.
+final class SpotScanner {
+    /// A place of a picture where a mark may be.
+    struct Peak: Hashable, Codable, Sendable {
+        var score: Float
+        /// The middle, in pixels of the picture, and the side of the window that the network saw.
+        var x: Float
+        var y: Float
+        var side: Float
+    }
+
+    /// What a picture shows.
+    struct Scan: Hashable, Sendable {
+        /// The highest logit of all places and sizes.
+        var score: Float
+        /// The places of the highest peaks, the highest first.
+        var peaks: [Peak]
+    }
+
+    /// The sizes at which pictures are looked at: the side of a square of as many pixels.
+    static let levels = [96, 136, 192, 272, 384, 544]
+
+    private let network: Network
+    private let parameters: Parameters
+    private let levels: [Int]
+    private let stride: Int
+    private var plans: [Shape: Plan] = [:]
+
+    init(_ network: Network, parameters: Parameters, levels: [Int], stride: Int) {
+        self.network = network
+        self.parameters = parameters
+        self.levels = levels
+        self.stride = stride
+    }
+
+    /// How a patch becomes the network's input: (sample − 128) / 64.
+    static let preprocessing: Preprocessing = {
+        var rules = Preprocessing(width: SpotPhase.patchSide, height: SpotPhase.patchSide, cropAndScale: .scaleFill)
+        rules.mean = [128, 128, 128]
+        rules.scale = [1 / 64, 1 / 64, 1 / 64]
+        return rules
+    }()
+
+    /// Looks at a picture.
+    /// - Parameter count: How many peaks are wanted at most; none is near a higher one.
+    func scan(_ picture: Image, peaks count: Int) throws -> Scan {
+        var scan = Scan(score: -.infinity, peaks: [])
+        var peaks: [Peak] = []
+        for level in levels {
+            let factor = Float(level) / Float(picture.width * picture.height).squareRoot()
+            func size(_ side: Int) -> Int { max(Int((Float(side) * factor / Float(stride)).rounded()), 2) * stride }
+            let plan = try plan(height: size(picture.height), width: size(picture.width))
+            let image = CropAndScale.scaleFill.apply(
+                picture, width: plan.network.input.width, height: plan.network.input.height)
+            image.samples.withUnsafeBufferPointer { Self.preprocessing.normalize($0, into: plan.input) }
+            plan.forward(count: 1)
+            let shape = plan.network.output
+            let scaleX = Float(picture.width) / Float(image.width)
+            let scaleY = Float(picture.height) / Float(image.height)
+            for row in 0..<shape.height {
+                for column in 0..<shape.width {
+                    let score = plan.output[row * shape.width + column]
+                    scan.score = max(scan.score, score)
+                    guard count > 0, isPeak(plan.output, shape, row, column, score) else { continue }
+                    peaks.append(
+                        Peak(
+                            score: score, x: (Float(column * stride) + 0.5) * scaleX - 0.5,
+                            y: (Float(row * stride) + 0.5) * scaleY - 0.5,
+                            side: Float(SpotPhase.patchSide) * (scaleX + scaleY) / 2))
+                }
+            }
+        }
+        scan.peaks = distinct(peaks.sorted { $0.score > $1.score }, count)
+        return scan
+    }
+
+    private func isPeak(
+        _ map: UnsafeMutableBufferPointer<Float>, _ shape: Shape, _ row: Int, _ column: Int, _ score: Float
+    ) -> Bool {
+        for (dy, dx) in [(-1, 0), (1, 0), (0, -1), (0, 1)] {
+            let (y, x) = (row + dy, column + dx)
+            guard (0..<shape.height).contains(y), (0..<shape.width).contains(x) else { continue }
+            if map[y * shape.width + x] > score { return false }
+        }
+        return true
+    }
+
+    private func distinct(_ peaks: [Peak], _ count: Int) -> [Peak] {
+        var kept: [Peak] = []
+        for peak in peaks where kept.count < count {
+            let isNear = kept.contains {
+                hypotf($0.x - peak.x, $0.y - peak.y) < 0.3 * min($0.side, peak.side)
+                    && max($0.side, peak.side) < 2 * min($0.side, peak.side)
+            }
+            if !isNear { kept.append(peak) }
+        }
+        return kept
+    }
+
+    private func plan(height: Int, width: Int) throws -> Plan {
+        let shape = Shape(height: height, width: width, channels: 3)
+        if let plan = plans[shape] { return plan }
+        let network = try Network(name: network.name, input: shape, nodes: network.nodes)
+        let plan = try Plan(network, parameters: parameters, options: Plan.Options(batchSize: 1))
+        plans[shape] = plan
+        return plan
+    }
+}

@@ -1,0 +1,171 @@
+internal import Foundation
+internal import ImprintCore
+internal import ImprintFormats
+internal import ImprintImages
+internal import ImprintNetwork
+
+/// The state of training LogoSpot that goes from step to step.
+final class SpotSession {
+    let network: Network
+    let phases: [SpotPhase]
+    let patches: SpotPatches
+    /// The moving average of the parameters, which is what looks at pictures.
+    let average: Parameters
+    /// The parameters of the best phase.
+    let best: Parameters
+    private(set) var progress: TrainingProgress
+    private let parameters: Parameters
+    private let plan: Plan
+    private let loss: SpotLoss
+    private var optimizer: AdamW
+    private let workers: Workers
+    private var memory: [UInt8]
+
+    init(patches: SpotPatches, phases: [SpotPhase], seed: UInt64, workers: Workers) throws {
+        self.patches = patches
+        self.phases = phases
+        self.workers = workers
+        network = try Network.logospot()
+        parameters = try Parameters(network, seed: seed)
+        // At first the network sees no mark anywhere.
+        parameters["head.bias"] = [-2]
+        average = try parameters.copy()
+        best = try parameters.copy()
+        plan = try Plan(
+            network, parameters: parameters,
+            options: Plan.Options(batchSize: SpotPhase.batchSize, mode: .training, workers: workers, seed: seed))
+        loss = SpotLoss(network.output)
+        optimizer = try Self.optimizer(phases[0], parameters.layout)
+        progress = TrainingProgress(learningRate: phases[0].learningRate, plannedEpochs: phases.count)
+        memory = Array(repeating: 0, count: SpotPhase.batchSize * SpotPhase.patchSide * SpotPhase.patchSide * 3)
+    }
+
+    private static func optimizer(_ phase: SpotPhase, _ layout: ParameterLayout) throws -> AdamW {
+        try AdamW(
+            AdamW.Options(
+                learningRate: phase.learningRate, beta1: 0.9, beta2: 0.99, weightDecay: 0.03, gradientClipping: 2),
+            for: layout)
+    }
+
+    /// The phase that is being trained.
+    var phase: SpotPhase { phases[progress.history.count] }
+
+    /// How many steps have been taken in all phases.
+    private var step: Int { phases.prefix(progress.history.count).reduce(0) { $0 + $1.steps } + progress.batch }
+
+    /// Takes a step.
+    func trainBatch() throws {
+        let targets = memory.withUnsafeMutableBufferPointer { memory in
+            let targets = patches.fill(memory, of: phase, step: step)
+            let count = memory.count / SpotPhase.batchSize
+            let input = plan.input
+            workers.forEach(SpotPhase.batchSize) { patch, _ in
+                SpotScanner.preprocessing.normalize(
+                    UnsafeBufferPointer(rebasing: memory[(patch * count)..<((patch + 1) * count)]),
+                    into: UnsafeMutableBufferPointer(rebasing: input[(patch * count)..<((patch + 1) * count)]))
+            }
+            return targets
+        }
+        plan.forward(count: SpotPhase.batchSize)
+        let result = loss(logits: plan.output, targets: targets, gradient: plan.outputGradient)
+        guard result.loss.isFinite else {
+            throw ImprintError.diverged(epoch: progress.history.count + 1, learningRate: phase.learningRate)
+        }
+        plan.backward(count: SpotPhase.batchSize)
+        let schedule = Schedule(.cosine(final: 0.01), warmUpSteps: min(100, phase.steps / 10))
+        optimizer.step(plan, factor: schedule.factor(at: progress.batch, of: phase.steps))
+        let number = Float(progress.batch)
+        average.move(towards: parameters, by: 1 - min(0.995, (1 + number) / (10 + number)))
+        progress.sum.add(loss: result.loss, correct: result.correct, count: SpotPhase.batchSize)
+        progress.batch += 1
+        progress.passes = plan.passCount
+    }
+
+    /// Begins the phase: looks through the photos for what it needs.
+    func beginPhase() throws {
+        if phase.mined > 0 { patches.mined = try findings(in: patches.negatives, peaks: 6) }
+        if phase.found > 0 { patches.found = try findings(in: patches.positives, peaks: 1) }
+        optimizer = try Self.optimizer(phase, parameters.layout)
+        average.load(from: parameters)
+    }
+
+    /// Takes the phase down, and keeps its parameters where none were better.
+    func finishPhase(validation: (loss: Float, accuracy: Float)?) -> EpochMetrics {
+        let metrics = EpochMetrics(
+            epoch: progress.history.count + 1, loss: progress.sum.meanLoss, accuracy: progress.sum.accuracy,
+            validationLoss: validation?.loss, validationAccuracy: validation?.accuracy,
+            learningRate: phase.learningRate)
+        if progress.finishEpoch(metrics) { best.load(from: average) }
+        parameters.load(from: average)
+        return metrics
+    }
+
+    func add(seconds: Double) { progress.secondsInEpoch += seconds }
+
+    // MARK: Looking at pictures
+
+    private func findings(in pictures: [PatchSource], peaks: Int) throws -> [SpotPatches.Finding] {
+        try scan(pictures, average, peaks: peaks).enumerated().flatMap { place, scan in
+            scan.peaks.map { SpotPatches.Finding(picture: place, peak: $0) }
+        }
+    }
+
+    /// Looks at pictures with some parameters; the threads share the pictures.
+    func scan(_ pictures: [PatchSource], _ parameters: Parameters, peaks: Int) throws -> [SpotScanner.Scan] {
+        let levels = SpotScanner.levels
+        let parts = workers.map(workers.count) { worker in
+            Result {
+                let scanner = SpotScanner(network, parameters: parameters, levels: levels, stride: 16)
+                return try stride(from: worker, to: pictures.count, by: workers.count).map { place in
+                    (place, try scanner.scan(pictures[place].image, peaks: peaks))
+                }
+            }
+        }
+        return try parts.flatMap { try $0.get() }.sorted { $0.0 < $1.0 }.map(\.1)
+    }
+
+    // MARK: Going on
+
+    private struct Findings: Codable {
+        let mined: [SpotPatches.Finding]
+        let found: [SpotPatches.Finding]
+    }
+
+    /// All that the run needs to go on from here.
+    func checkpoint(
+        labels: [String], settings: [String: String], images: Checkpoint.Images, seconds: Double, isFinished: Bool
+    ) throws -> Checkpoint {
+        var progress = progress
+        progress.seconds = seconds
+        progress.isFinished = isFinished
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys]
+        let findings = try encoder.encode(Findings(mined: patches.mined, found: patches.found))
+        return Checkpoint(
+            network: network, labels: labels, settings: settings, images: images, progress: progress,
+            findings: String(decoding: findings, as: UTF8.self),
+            numbers: [
+                .parameters: parameters.withValues { Array($0) }, .average: average.withValues { Array($0) },
+                .best: best.withValues { Array($0) }, .velocities: Array(optimizer.state),
+            ])
+    }
+
+    /// Goes on from a checkpoint of the same images.
+    func restore(_ checkpoint: Checkpoint) throws {
+        progress = checkpoint.progress
+        progress.isFinished = false
+        for (kind, target) in [(Checkpoint.Numbers.parameters, parameters), (.average, average), (.best, best)] {
+            target.withValues { _ = $0.update(from: checkpoint.numbers[kind] ?? []) }
+        }
+        if progress.history.count < phases.count {
+            optimizer = try Self.optimizer(phase, parameters.layout)
+            _ = optimizer.state.update(from: checkpoint.numbers[.velocities] ?? [])
+            optimizer.stepCount = progress.batch
+        }
+        plan.passCount = progress.passes
+        if let text = checkpoint.findings {
+            let findings = try JSONDecoder().decode(Findings.self, from: Data(text.utf8))
+            (patches.mined, patches.found) = (findings.mined, findings.found)
+        }
+    }
+}

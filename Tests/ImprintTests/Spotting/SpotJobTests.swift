@@ -1,0 +1,141 @@
+import Foundation
+import ImprintCore
+import ImprintImages
+import TestSupport
+import Testing
+
+@testable import Imprint
+
+/// Training from artwork, on pictures of a cross and of other things; a few steps of each phase.
+@Suite("Training from artwork", .timeLimit(.minutes(5))) struct SpotJobTests {
+    /// A red cross on nothing.
+    private func writeArtwork(to folder: URL) throws -> Artwork {
+        var image = Image(width: 48, height: 48, channels: 4)
+        for y in 0..<48 {
+            for x in 0..<48 where (16..<32).contains(x) || (16..<32).contains(y) {
+                let place = (y * 48 + x) * 4
+                (image.samples[place], image.samples[place + 3]) = (200, 255)
+            }
+        }
+        let file = folder.appending(path: "cross.png")
+        try ImageFile.write(image, to: file)
+        return try Artwork(contentsOf: file)
+    }
+
+    private func writePhotos(to folder: URL, labels: [String], count: Int) throws {
+        for label in labels {
+            let place = folder.appending(path: label)
+            try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+            for index in 0..<count {
+                var random = RandomStream(seed: 3, label, index)
+                var image = Image(width: 120, height: 90, channels: 3)
+                for sample in image.samples.indices { image.samples[sample] = UInt8(100 + random.index(below: 100)) }
+                if label == "cross" {
+                    let (left, top) = (10 + random.index(below: 60), 10 + random.index(below: 40))
+                    for y in 0..<24 {
+                        for x in 0..<24 where (8..<16).contains(x) || (8..<16).contains(y) {
+                            let pixel = ((top + y) * 120 + left + x) * 3
+                            (image.samples[pixel], image.samples[pixel + 1], image.samples[pixel + 2]) = (200, 0, 0)
+                        }
+                    }
+                }
+                try ImageFile.write(image, to: place.appending(path: "\(index).png"))
+            }
+        }
+    }
+
+    private static let phases = [
+        SpotPhase(steps: 2, learningRate: 1e-3, composites: 0.5, nearMisses: 0.25, anywhere: 0.25, mined: 0, found: 0),
+        SpotPhase(
+            steps: 2, learningRate: 1e-3, composites: 0.3, nearMisses: 0.2, anywhere: 0.1, mined: 0.2, found: 0.2),
+    ]
+
+    private func run(
+        _ folder: URL, _ artwork: Artwork, threads: Int = 1, checkpoints: CheckpointOptions? = nil,
+        onEvent: @escaping (TrainingEvent) -> Void = { _ in }, shouldStop: @escaping () -> Bool = { false }
+    ) throws -> TrainingResult {
+        var configuration = TrainingConfiguration()
+        configuration.threads = threads
+        configuration.seed = 4
+        configuration.validation = .split(.fraction(0.34))
+        configuration.keepsGroupsTogether = false
+        return try SpotJob(
+            folder: ImageFolder(at: folder, minimumClasses: 1), configuration: configuration,
+            artwork: CompositedArtwork(label: "cross", artwork: [artwork]), checkpoints: checkpoints,
+            phases: Self.phases,
+            poolSize: 4, onEvent: onEvent, shouldStop: shouldStop
+        ).run()
+    }
+
+    @Test("A run gives the same file on any number of threads, and stopped and resumed after every step")
+    func sameBits() throws {
+        try withTemporaryFolder { place in
+            let artwork = try writeArtwork(to: place)
+            let photos = place.appending(path: "photos")
+            try writePhotos(to: photos, labels: ["cross", "other"], count: 6)
+            let whole = try run(photos, artwork)
+            let expected = try bytes(of: whole.weights)
+            #expect(try bytes(of: run(photos, artwork, threads: 2).weights) == expected)
+            let options = CheckpointOptions(folder: place.appending(path: "run"), interval: .zero, resumes: true)
+            var result: TrainingResult?
+            for _ in 0..<6 where result?.ending != .completed {
+                var steps = 0
+                do {
+                    result = try run(
+                        photos, artwork, checkpoints: options, onEvent: { if case .batch = $0 { steps += 1 } },
+                        shouldStop: { steps == 1 })
+                } catch ImprintError.stoppedTooEarly {}
+            }
+            #expect(result?.ending == .completed)
+            #expect(try bytes(of: #require(result).weights) == expected)
+        }
+    }
+
+    @Test(
+        "The model says what and where, alike when it is read back; there need be no photo of the logo",
+        arguments: [true, false])
+    func model(hasPhotos: Bool) throws {
+        try withTemporaryFolder { place in
+            let artwork = try writeArtwork(to: place)
+            let photos = place.appending(path: "photos")
+            try writePhotos(to: photos, labels: hasPhotos ? ["cross", "other"] : ["other"], count: 6)
+            var start: TrainingStart?
+            let result = try run(photos, artwork, onEvent: { if case .started(let event) = $0 { start = event } })
+            #expect(start?.labels == ["cross", "other"] && start?.network == "logospot")
+            let spotting = try #require(result.weights.spotting)
+            #expect(spotting.label == "cross" && spotting.slope > 0)
+            let file = place.appending(path: "m.imprint")
+            try result.weights.write(to: file)
+            let classifier = try ImageClassifier(contentsOf: file)
+            #expect(classifier.weights.spotting == spotting)
+            let photo = photos.appending(path: "other/0.png")
+            let observations = try classifier.classify(photo)
+            #expect(Set(observations.map(\.label)) == ["cross", "other"])
+            #expect(abs(observations.reduce(0) { $0 + $1.confidence } - 1) < 1e-5)
+            let box = try #require(observations.first { $0.label == "cross" }?.box)
+            #expect(box.x >= 0 && box.y >= 0 && box.x + box.width <= 1.0001 && box.y + box.height <= 1.0001)
+            #expect(observations.first { $0.label == "other" }?.box == nil)
+            // The same from memory, and in an evaluation.
+            #expect(try classifier.classify(ImageFile.decode(photo)) == observations)
+            let evaluation = try classifier.evaluate(on: ImageFolder(at: photos, minimumClasses: 1), threads: 2)
+            let found = try #require(evaluation.results.first { $0.url.lastPathComponent == "0.png" && $0.label == 1 })
+            #expect(found.confidences[0] == observations.first { $0.label == "cross" }?.confidence)
+            #expect(throws: ImprintError.noSaliency(network: "logospot")) {
+                try classifier.saliency(of: Image(width: 96, height: 96))
+            }
+            let report = Report(result.weights, evaluation: evaluation).html
+            #expect(report.contains("this place, larger") && !report.contains("class=\"missing\""))
+        }
+    }
+
+    @Test("Other than two labels, and photos of the logo alone, are refused") func labels() throws {
+        try withTemporaryFolder { place in
+            let artwork = try writeArtwork(to: place)
+            let photos = place.appending(path: "photos")
+            try writePhotos(to: photos, labels: ["cross"], count: 2)
+            #expect(throws: ImprintError.notTwoLabels(labels: ["cross"])) { try run(photos, artwork) }
+            try writePhotos(to: photos, labels: ["a", "b"], count: 2)
+            #expect(throws: ImprintError.notTwoLabels(labels: ["a", "b", "cross"])) { try run(photos, artwork) }
+        }
+    }
+}
