@@ -162,6 +162,7 @@ import Testing
                 $imprint \(options) --json > whole
                 mv disk/m.imprint whole.imprint
                 rm -r run
+                touch lines
                 $imprint \(options) --json --epochs 100000 > lines 2> errors &
                 while [ $(wc -l < lines) -lt 2 ] && kill -0 $!; do :; done
                 dd if=/dev/zero of=disk/rest bs=1k 2> /dev/null || true

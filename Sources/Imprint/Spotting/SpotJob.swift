@@ -34,12 +34,8 @@ final class SpotJob {
     private let onEvent: (TrainingEvent) -> Void
     private let shouldStop: () -> Bool
     private let workers: Workers
-    private let clock = ContinuousClock()
-    private let began: ContinuousClock.Instant
-    private var lap: ContinuousClock.Instant
-    private var secondsBefore = 0.0
+    private var clock = RunClock()
     private var isStopped = false
-    private var checkpointFailure: FileError?
 
     init(
         folder: ImageFolder, configuration: TrainingConfiguration, artwork: CompositedArtwork,
@@ -58,8 +54,6 @@ final class SpotJob {
         self.onEvent = onEvent
         self.shouldStop = shouldStop
         workers = Workers(configuration.threads)
-        began = clock.now
-        lap = began
     }
 
     /// The labels of the model: those of the folder and that of the artwork, in their order.
@@ -71,7 +65,7 @@ final class SpotJob {
     private struct Run {
         let session: SpotSession
         let images: SpotImages
-        let store: CheckpointStore?
+        let writer: CheckpointWriter
         let settings: [String: String]
     }
 
@@ -87,7 +81,8 @@ final class SpotJob {
         let images = try SpotImages(
             folder, configuration, artwork, earlier: store?.resumed?.images, workers: workers, onEvent: onEvent)
         let session = try makeSession(images)
-        let run = Run(session: session, images: images, store: store, settings: settings)
+        let run = Run(
+            session: session, images: images, writer: CheckpointWriter(store, onEvent: onEvent), settings: settings)
         var resumed: TrainingStart.Resumption?
         if let checkpoint = store?.resumed {
             guard checkpoint.images == images.record else {
@@ -96,7 +91,7 @@ final class SpotJob {
                     expected: "those of before")
             }
             try session.restore(checkpoint)
-            secondsBefore = session.progress.seconds
+            clock.secondsBefore = session.progress.seconds
             resumed = TrainingStart.Resumption(
                 history: session.progress.history, imagesSeen: session.progress.sum.count, hasSameImages: true)
         }
@@ -111,14 +106,14 @@ final class SpotJob {
                     replacesCheckpoint: store?.replacesFinished ?? false, leakage: images.leakage)))
         while session.progress.history.count < session.phases.count && !isStopped { try trainPhase(run) }
         guard session.progress.best != nil else {
-            save(run, isFinished: false)
-            throw ImprintError.stoppedTooEarly(checkpoint: checkpointFailure == nil ? store?.file.path : nil)
+            run.writer.save { try checkpoint(run) }
+            throw ImprintError.stoppedTooEarly(checkpoint: run.writer.path)
         }
         let model = try model(run)
-        save(run, isFinished: !isStopped)
+        run.writer.save { try checkpoint(run, isFinished: !isStopped) }
         let result = TrainingResult(
             weights: model.weights, evaluation: model.evaluation, ending: isStopped ? .stopped : .completed,
-            seconds: seconds, lost: [], checkpointFailure: checkpointFailure, isRepeatable: !isStopped)
+            seconds: clock.seconds, lost: [], checkpointFailure: run.writer.failure, isRepeatable: !isStopped)
         onEvent(.finished(result))
         return result
     }
@@ -139,12 +134,12 @@ final class SpotJob {
 
     private func trainPhase(_ run: Run) throws {
         let session = run.session
-        lap = clock.now
+        _ = clock.lap()
         if session.progress.batch == 0 { try session.beginPhase() }
         let steps = session.phase.steps
         while session.progress.batch < steps {
             try session.trainBatch()
-            noteTime(session)
+            session.add(seconds: clock.lap())
             let progress = session.progress
             onEvent(
                 .batch(
@@ -154,40 +149,20 @@ final class SpotJob {
                         accuracy: progress.sum.accuracy)))
             isStopped = shouldStop()
             if isStopped && progress.batch < steps { return }
-            if run.store?.isDue == true { save(run, isFinished: false) }
+            run.writer.saveIfDue { try checkpoint(run) }
         }
         let validation = try measure(run, session.average)
-        noteTime(session)
+        session.add(seconds: clock.lap())
         let seconds = session.progress.secondsInEpoch
         let metrics = session.finishPhase(
             validation: validation.map { (Float($0.evaluation.logLoss), Float($0.evaluation.accuracy)) })
         onEvent(.epoch(metrics, seconds: seconds))
     }
 
-    private var seconds: Double { secondsBefore + (clock.now - began).seconds }
-
-    private func noteTime(_ session: SpotSession) {
-        let now = clock.now
-        session.add(seconds: (now - lap).seconds)
-        lap = now
-    }
-
-    private func save(_ run: Run, isFinished: Bool) {
-        guard let store = run.store else { return }
-        do {
-            try store.save(
-                run.session.checkpoint(
-                    labels: labels, settings: run.settings, images: run.images.record, seconds: seconds,
-                    isFinished: isFinished))
-            checkpointFailure = nil
-            onEvent(.checkpoint(store.file, epochs: run.session.progress.history.count))
-        } catch {
-            let failure =
-                error as? FileError
-                ?? .cannotWrite(path: store.file.path, reason: "\(error)", remedy: "choose another folder")
-            if checkpointFailure == nil { onEvent(.checkpointFailed(failure)) }
-            checkpointFailure = failure
-        }
+    private func checkpoint(_ run: Run, isFinished: Bool = false) throws -> Checkpoint {
+        try run.session.checkpoint(
+            labels: labels, settings: run.settings, images: run.images.record, seconds: clock.seconds,
+            isFinished: isFinished)
     }
 
     /// How the network does on the images to measure on, and the curve that turns its scores into confidences.

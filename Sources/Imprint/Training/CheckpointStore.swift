@@ -148,3 +148,44 @@ private final class FolderLock {
 
     deinit { close(descriptor) }
 }
+
+/// Saves a run now and then, and tells what came of it.
+///
+/// A disk that fails does not end a run, for its model may well be saved elsewhere.
+final class CheckpointWriter {
+    /// Why the last checkpoint could not be written; `nil` where it was.
+    private(set) var failure: FileError?
+    private let store: CheckpointStore?
+    private let onEvent: (TrainingEvent) -> Void
+
+    /// - Parameter store: Where the run is saved; it is not where `nil`.
+    init(_ store: CheckpointStore?, onEvent: @escaping (TrainingEvent) -> Void) {
+        self.store = store
+        self.onEvent = onEvent
+    }
+
+    /// The path of the checkpoint, where it was written.
+    var path: String? { failure == nil ? store?.file.path : nil }
+
+    /// Saves what `make` gives where it is time.
+    func saveIfDue(_ make: () throws -> Checkpoint) {
+        if store?.isDue == true { save(make) }
+    }
+
+    /// Saves what `make` gives.
+    func save(_ make: () throws -> Checkpoint) {
+        guard let store else { return }
+        do {
+            let checkpoint = try make()
+            try store.save(checkpoint)
+            failure = nil
+            onEvent(.checkpoint(store.file, epochs: checkpoint.progress.history.count))
+        } catch {
+            let found =
+                error as? FileError
+                ?? .cannotWrite(path: store.file.path, reason: "\(error)", remedy: "choose another folder")
+            if failure == nil { onEvent(.checkpointFailed(found)) }
+            failure = found
+        }
+    }
+}

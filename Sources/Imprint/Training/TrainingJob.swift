@@ -10,15 +10,9 @@ final class TrainingJob {
     private let checkpoints: CheckpointOptions?
     private let onEvent: (TrainingEvent) -> Void
     private let shouldStop: () -> Bool
-    private let clock = ContinuousClock()
-    private let began: ContinuousClock.Instant
-    /// Up to when the time of the epoch is counted.
-    private var lap: ContinuousClock.Instant
-    /// How long earlier parts of the run took.
-    private var secondsBefore = 0.0
+    private var clock = RunClock()
     private var isStopped = false
     private var lost: [SkippedImage] = []
-    private var checkpointFailure: FileError?
 
     init(
         folder: ImageFolder, configuration: TrainingConfiguration, checkpoints: CheckpointOptions?,
@@ -29,8 +23,6 @@ final class TrainingJob {
         self.checkpoints = checkpoints
         self.onEvent = onEvent
         self.shouldStop = shouldStop
-        began = clock.now
-        lap = began
     }
 
     func run() throws -> TrainingResult {
@@ -48,26 +40,28 @@ final class TrainingJob {
             throw ImprintError.stoppedTooEarly(checkpoint: store?.resumed.map { _ in store?.file.path ?? "" })
         }
         let session = try TrainingSession(start, configuration: configuration, images: images)
-        let run = Run(session: session, images: images, store: store, settings: settings)
+        let run = Run(
+            session: session, images: images, store: store, writer: CheckpointWriter(store, onEvent: onEvent),
+            settings: settings)
         try begin(run)
         let ending: TrainingResult.Ending
         do {
             ending = try train(run)
         } catch let error as ImageError {
             // The images are at fault, not the numbers: once they are back, the run can go on.
-            save(run, isFinished: false)
+            run.writer.save { checkpoint(run) }
             throw error
         }
         guard run.session.progress.best != nil else {
-            save(run, isFinished: false)
-            throw ImprintError.stoppedTooEarly(checkpoint: checkpointFailure == nil ? store?.file.path : nil)
+            run.writer.save { checkpoint(run) }
+            throw ImprintError.stoppedTooEarly(checkpoint: run.writer.path)
         }
         // What is saved as finished has a model: where it cannot be made, the run can be resumed.
         let model = try model(run)
-        save(run, isFinished: ending != .stopped)
+        run.writer.save { checkpoint(run, isFinished: ending != .stopped) }
         let result = TrainingResult(
-            weights: model.weights, evaluation: model.evaluation, ending: ending, seconds: seconds, lost: lost,
-            checkpointFailure: checkpointFailure,
+            weights: model.weights, evaluation: model.evaluation, ending: ending, seconds: clock.seconds, lost: lost,
+            checkpointFailure: run.writer.failure,
             isRepeatable: session.progress.isRepeatable && configuration.timeLimit == nil && ending != .stopped)
         onEvent(.finished(result))
         return result
@@ -78,6 +72,7 @@ final class TrainingJob {
         let session: TrainingSession
         let images: TrainingImages
         let store: CheckpointStore?
+        let writer: CheckpointWriter
         let settings: [String: String]
     }
 
@@ -87,7 +82,7 @@ final class TrainingJob {
         var resumed: TrainingStart.Resumption?
         if let checkpoint = run.store?.resumed {
             try session.restore(checkpoint, sameImages: checkpoint.images == images.record)
-            secondsBefore = session.progress.seconds
+            clock.secondsBefore = session.progress.seconds
             resumed = TrainingStart.Resumption(
                 history: session.progress.history, imagesSeen: session.progress.sum.count,
                 hasSameImages: checkpoint.images == images.record)
@@ -122,7 +117,7 @@ final class TrainingJob {
         let session = run.session
         while true {
             if let ending = ending(session.progress) { return ending }
-            lap = clock.now
+            _ = clock.lap()
             let isComplete = try session.trainEpoch(over: run.images.training, onLost: noteLost) {
                 afterBatch(run)
             }
@@ -133,7 +128,7 @@ final class TrainingJob {
             let seconds = session.progress.secondsInEpoch
             onEvent(.epoch(try session.finishEpoch(measured), seconds: seconds))
             session.planEpochs(secondsLeft: secondsLeft)
-            saveIfDue(run)
+            run.writer.saveIfDue { checkpoint(run) }
         }
     }
 
@@ -148,9 +143,7 @@ final class TrainingJob {
 
     /// Counts the time since the last time as that of the epoch.
     private func noteTime(_ run: Run) {
-        let now = clock.now
-        run.session.add(seconds: (now - lap).seconds)
-        lap = now
+        run.session.add(seconds: clock.lap())
     }
 
     private func afterBatch(_ run: Run) -> Bool {
@@ -164,12 +157,11 @@ final class TrainingJob {
                     accuracy: progress.sum.accuracy)))
         isStopped = shouldStop()
         if isStopped || isOutOfTime { return false }
-        saveIfDue(run)
+        run.writer.saveIfDue { checkpoint(run) }
         return true
     }
 
-    private var seconds: Double { secondsBefore + (clock.now - began).seconds }
-    private var secondsLeft: Double? { configuration.timeLimit.map { $0.seconds - seconds } }
+    private var secondsLeft: Double? { configuration.timeLimit.map { $0.seconds - clock.seconds } }
     private var isOutOfTime: Bool { secondsLeft.map { $0 <= 0 } ?? false }
 
     private func noteLost(_ image: SkippedImage) {
@@ -178,27 +170,10 @@ final class TrainingJob {
         onEvent(.lost(image))
     }
 
-    private func saveIfDue(_ run: Run) {
-        if run.store?.isDue == true { save(run, isFinished: false) }
-    }
-
-    /// Saves the run; a disk that fails does not end it, for its model may well be saved elsewhere.
-    private func save(_ run: Run, isFinished: Bool) {
-        guard let store = run.store else { return }
-        let checkpoint = run.session.checkpoint(
-            labels: folder.labels, settings: run.settings, images: run.images.record, seconds: seconds,
+    private func checkpoint(_ run: Run, isFinished: Bool = false) -> Checkpoint {
+        run.session.checkpoint(
+            labels: folder.labels, settings: run.settings, images: run.images.record, seconds: clock.seconds,
             isFinished: isFinished)
-        do {
-            try store.save(checkpoint)
-            checkpointFailure = nil
-            onEvent(.checkpoint(store.file, epochs: run.session.progress.history.count))
-        } catch {
-            let failure =
-                error as? FileError
-                ?? .cannotWrite(path: store.file.path, reason: "\(error)", remedy: "choose another folder")
-            if checkpointFailure == nil { onEvent(.checkpointFailed(failure)) }
-            checkpointFailure = failure
-        }
     }
 
     /// The model of the best epoch, and how it does on the images to measure on.
