@@ -109,13 +109,20 @@ import Testing
     private static let mayMount =
         (try? run(URL(filePath: "/bin/sh"), ["-c", "unshare -Urm mount -t tmpfs none /mnt"]))?.status == 0
 
-    /// Runs a script in whose working folder `disk` is a disk of `size`.
-    private func withDisk(_ size: String, _ folder: URL, _ script: String) throws -> CommandOutput {
-        try FileManager.default.createDirectory(at: folder.appending(path: "disk"), withIntermediateDirectories: true)
-        try script.write(to: folder.appending(path: "script"), atomically: true, encoding: .utf8)
-        return try shell(
-            "export imprint\nunshare -Urm sh -c 'mount -t tmpfs -o size=\(size) none disk && cd . && sh -e script'",
-            folder: folder)
+    /// Runs a script beside a folder of photos, with `disk` a disk of its own of that size.
+    /// - Returns: What it gave, and what it wrote to the file `errors`.
+    private func runScript(onDiskOf size: String, _ script: String) throws -> (run: CommandOutput, errors: String) {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 12)
+            try FileManager.default.createDirectory(
+                at: folder.appending(path: "disk"), withIntermediateDirectories: true)
+            try script.write(to: folder.appending(path: "script"), atomically: true, encoding: .utf8)
+            let run = try shell(
+                "export imprint\nunshare -Urm sh -c 'mount -t tmpfs -o size=\(size) none disk && cd . && sh -e script'",
+                folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            return (run, try String(contentsOf: folder.appending(path: "errors"), encoding: .utf8))
+        }
     }
 
     private static let short =
@@ -125,89 +132,74 @@ import Testing
         "A full disk is one clear error; the last checkpoint stays, and the run goes on when there is room",
         .enabled(if: mayMount))
     func fullDisk() throws {
-        try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 12)
-            let run = try withDisk(
-                "2m", folder,
-                """
-                $imprint \(Self.short) --epochs 2 --output m.imprint
-                cp disk/run/checkpoint.safetensors before
-                dd if=/dev/zero of=disk/rest bs=1k 2> /dev/null || true
-                if $imprint \(Self.short) --epochs 4 --output m.imprint --resume 2> errors; then exit 3; fi
-                cmp before disk/run/checkpoint.safetensors
-                [ $(ls -A disk/run | wc -l) = 1 ]
-                rm disk/rest
-                $imprint \(Self.short) --epochs 4 --output m.imprint --resume --json
-                """)
-            #expect(run.status == 0, "\(run.errors)")
-            #expect(run.lines.last?["epochs"] as? Int == 4)
-            let errors = try String(contentsOf: folder.appending(path: "errors"), encoding: .utf8)
-            #expect(errors.components(separatedBy: "Error").count == 2, "\(errors)")
-            #expect(errors.contains("disk/run/checkpoint.safetensors: cannot be written (No space left on device)"))
-            #expect(errors.contains("free some space on the disk. Training goes on."))
-            // The model of the run on the full disk was written elsewhere.
-            #expect(errors.contains("Wrote m.imprint"))
-        }
+        let (run, errors) = try runScript(
+            onDiskOf: "2m",
+            """
+            $imprint \(Self.short) --epochs 2 --output m.imprint
+            cp disk/run/checkpoint.safetensors before
+            dd if=/dev/zero of=disk/rest bs=1k 2> /dev/null || true
+            if $imprint \(Self.short) --epochs 4 --output m.imprint --resume 2> errors; then exit 3; fi
+            cmp before disk/run/checkpoint.safetensors
+            [ $(ls -A disk/run | wc -l) = 1 ]
+            rm disk/rest
+            $imprint \(Self.short) --epochs 4 --output m.imprint --resume --json
+            """)
+        #expect(run.lines.last?["epochs"] as? Int == 4)
+        #expect(errors.components(separatedBy: "Error").count == 2, "\(errors)")
+        #expect(errors.contains("disk/run/checkpoint.safetensors: cannot be written (No space left on device)"))
+        #expect(errors.contains("free some space on the disk. Training goes on."))
+        // The model of the run on the full disk was written elsewhere.
+        #expect(errors.contains("Wrote m.imprint"))
     }
 
     @Test("A disk that is full when the model is written loses nothing: --resume writes it", .enabled(if: mayMount))
     func fullDiskAtTheEnd() throws {
-        try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 12)
-            let options =
-                "train photos --input-size 16 --width 0.25 --epochs 3 --checkpoint run --output disk/m.imprint"
-            let run = try withDisk(
-                "1m", folder,
-                """
-                $imprint \(options) --json > whole
-                mv disk/m.imprint whole.imprint
-                rm -r run
-                touch lines
-                $imprint \(options) --json --epochs 100000 > lines 2> errors &
-                while [ $(wc -l < lines) -lt 2 ] && kill -0 $!; do :; done
-                dd if=/dev/zero of=disk/rest bs=1k 2> /dev/null || true
-                kill -INT $!
-                wait $! && exit 3
-                [ ! -e disk/m.imprint ]
-                rm disk/rest run/checkpoint.safetensors
-                $imprint \(options)
-                cmp disk/m.imprint whole.imprint
-                rm disk/m.imprint
-                $imprint \(options) --resume
-                cmp disk/m.imprint whole.imprint
-                """)
-            #expect(run.status == 0, "\(run.errors)")
-            let errors = try String(contentsOf: folder.appending(path: "errors"), encoding: .utf8)
-            #expect(errors.contains("The run is saved in run: --resume writes its model again."), "\(errors)")
-            #expect(errors.contains("disk/m.imprint: cannot be written (No space left on device)"), "\(errors)")
-        }
+        let options =
+            "train photos --input-size 16 --width 0.25 --epochs 3 --checkpoint run --output disk/m.imprint"
+        let (_, errors) = try runScript(
+            onDiskOf: "1m",
+            """
+            $imprint \(options) --json > whole
+            mv disk/m.imprint whole.imprint
+            rm -r run
+            touch lines
+            $imprint \(options) --json --epochs 100000 > lines 2> errors &
+            while [ $(wc -l < lines) -lt 2 ] && kill -0 $!; do :; done
+            dd if=/dev/zero of=disk/rest bs=1k 2> /dev/null || true
+            kill -INT $!
+            wait $! && exit 3
+            [ ! -e disk/m.imprint ]
+            rm disk/rest run/checkpoint.safetensors
+            $imprint \(options)
+            cmp disk/m.imprint whole.imprint
+            rm disk/m.imprint
+            $imprint \(options) --resume
+            cmp disk/m.imprint whole.imprint
+            """)
+        #expect(errors.contains("The run is saved in run: --resume writes its model again."), "\(errors)")
+        #expect(errors.contains("disk/m.imprint: cannot be written (No space left on device)"), "\(errors)")
     }
 
     @Test(
         "A read-only disk is one clear error before training, for the output and for checkpoints",
         .enabled(if: mayMount))
     func readOnlyDisk() throws {
-        try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 12)
-            let run = try withDisk(
-                "2m", folder,
-                """
-                $imprint \(Self.short) --epochs 2 --output m.imprint
-                cp disk/run/checkpoint.safetensors before
-                mount -o remount,ro disk
-                if $imprint \(Self.short) --epochs 4 --output m.imprint --resume 2> errors; then exit 3; fi
-                if $imprint train photos --output disk/m.imprint 2>> errors; then exit 4; fi
-                cmp before disk/run/checkpoint.safetensors
-                """)
-            #expect(run.status == 0, "\(run.errors)")
-            let errors = try String(contentsOf: folder.appending(path: "errors"), encoding: .utf8).split(
-                separator: "\n")
-            #expect(errors.count == 2, "\(errors)")
-            #expect(
-                errors.first?.contains("disk/run/checkpoint.safetensors: cannot be written (Read-only file system)")
-                    == true)
-            #expect(errors.last?.contains("disk/m.imprint: cannot be written (Read-only file system)") == true)
-        }
+        let (_, text) = try runScript(
+            onDiskOf: "2m",
+            """
+            $imprint \(Self.short) --epochs 2 --output m.imprint
+            cp disk/run/checkpoint.safetensors before
+            mount -o remount,ro disk
+            if $imprint \(Self.short) --epochs 4 --output m.imprint --resume 2> errors; then exit 3; fi
+            if $imprint train photos --output disk/m.imprint 2>> errors; then exit 4; fi
+            cmp before disk/run/checkpoint.safetensors
+            """)
+        let errors = text.split(separator: "\n")
+        #expect(errors.count == 2, "\(errors)")
+        #expect(
+            errors.first?.contains("disk/run/checkpoint.safetensors: cannot be written (Read-only file system)")
+                == true)
+        #expect(errors.last?.contains("disk/m.imprint: cannot be written (Read-only file system)") == true)
     }
 
     @Test(
@@ -224,6 +216,7 @@ import Testing
                 while [ $(wc -l < lines) -lt 2 ] && kill -0 $!; do :; done
                 rm photos/dark/3.png
                 wait $! || exit 2
+                : > lines
                 $imprint \(options) --epochs 100000 --resume --json > lines 2> all &
                 while [ $(wc -l < lines) -lt 2 ] && kill -0 $!; do :; done
                 mv photos away

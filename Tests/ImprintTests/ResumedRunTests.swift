@@ -1,0 +1,237 @@
+import Foundation
+import Imprint
+import ImprintFormats
+import ImprintImages
+import ImprintNetwork
+import TestSupport
+import Testing
+
+/// A run that goes on with more epochs, other images or other settings than before.
+@Suite("Resumed runs") struct ResumedRunTests {
+    @Test("More epochs go on from the last; with a constant rate they give what a longer run gives") func extended()
+        throws
+    {
+        try withPictures(perLabel: 8) { folder in
+            var configuration = quickTraining(epochs: 2) { $0.schedule = .constant }
+            try withTemporaryFolder { place in
+                let options = CheckpointOptions(folder: place, resumes: true)
+                _ = try train(folder, configuration, checkpoints: options)
+                configuration.epochs = 5
+                var resumed: TrainingStart.Resumption?
+                let extended = try train(
+                    folder, configuration, checkpoints: options,
+                    onEvent: { if case .started(let start) = $0 { resumed = start.resumed } })
+                #expect(resumed?.history.count == 2)
+                #expect(resumed?.hasSameImages == true)
+                #expect(try bytes(of: extended) == bytes(of: train(folder, configuration)))
+            }
+        }
+    }
+
+    @Test("Images that are added are trained on, but not those that show what an image kept back shows")
+    func addedImages() throws {
+        try withPictures(perLabel: 8) { folder in
+            let configuration = quickTraining(epochs: 2) { $0.validation = .split(.fraction(0.25)) }
+            try withTemporaryFolder { place in
+                let options = CheckpointOptions(folder: place, resumes: true)
+                _ = try train(folder, configuration, checkpoints: options)
+                let before = try Checkpoint(contentsOf: place.appending(path: "checkpoint.safetensors")).images
+                // One copy of an image from either side.
+                let (known, keptBack) = (try #require(before.training.first), try #require(before.validation.first))
+                for (path, name) in [(known, "new-a.png"), (keptBack, "new-b.png")] {
+                    try FileManager.default.copyItem(
+                        at: folder.appending(path: path), to: folder.appending(path: "left/\(name)"))
+                }
+                var longer = configuration
+                longer.epochs = 4
+                var start: TrainingStart?
+                let weights = try train(
+                    folder, longer, checkpoints: options,
+                    onEvent: { if case .started(let event) = $0 { start = event } })
+                #expect(start?.resumed?.hasSameImages == false)
+                #expect(start?.trainingImages == 13 && start?.validationImages == 5)
+                let after = try Checkpoint(contentsOf: place.appending(path: "checkpoint.safetensors")).images
+                #expect(Set(after.training) == Set(before.training + ["left/new-a.png"]))
+                #expect(Set(after.validation) == Set(before.validation + ["left/new-b.png"]))
+                // Losses on other images do not compare: the best is one of those after.
+                #expect(try #require(weights.training?.keptEpoch) > 2)
+                #expect(weights.training?.history.count == 4)
+            }
+        }
+    }
+
+    @Test("With other images the epoch begins anew, and the model of before is kept until a new epoch is done")
+    func changedImages()
+        throws
+    {
+        try withPictures(perLabel: 8) { folder in
+            try withTemporaryFolder { place in
+                let configuration = quickTraining(epochs: 6) {
+                    $0.validation = .split(.fraction(0.25))
+                    $0.batchSize = 2
+                    $0.learningRate = 0.5
+                    $0.schedule = .constant
+                }
+                let options = CheckpointOptions(folder: place, resumes: true)
+                var batches = 0
+                // Six batches an epoch: stops within the fifth.
+                let before = try train(
+                    folder, configuration, checkpoints: options, shouldStop: { batches == 27 },
+                    onEvent: { if case .batch = $0 { batches += 1 } })
+                try FileManager.default.copyItem(
+                    at: folder.appending(path: "left/0.png"), to: folder.appending(path: "left/new.png"))
+                // Stopped again before an epoch is done, the run still gives the epoch of before.
+                batches = 0
+                let still = try train(
+                    folder, configuration, checkpoints: options, shouldStop: { batches == 2 },
+                    onEvent: { if case .batch = $0 { batches += 1 } })
+                #expect(still.training?.keptEpoch == before.training?.keptEpoch)
+                #expect(still.parameters["conv1.weight"] == before.parameters["conv1.weight"])
+                var first: TrainingBatch?
+                let after = try train(
+                    folder, configuration, checkpoints: options,
+                    onEvent: { if case .batch(let batch) = $0, first == nil { first = batch } })
+                #expect(first?.epoch == 5 && first?.imagesSeen == 6)
+                #expect(try #require(after.training?.keptEpoch) >= 5)
+            }
+        }
+    }
+
+    @Test("The time of all parts counts") func time() throws {
+        try withPictures(perLabel: 8) { folder in
+            try withTemporaryFolder { place in
+                func result(limit: Duration?) throws -> TrainingResult {
+                    try Trainer(
+                        folder: ImageFolder(at: folder),
+                        configuration: quickTraining(epochs: limit == nil ? 3 : 100_000) { $0.timeLimit = limit },
+                        checkpoints: CheckpointOptions(folder: place, resumes: true)
+                    ).train()
+                }
+                let first = try result(limit: .seconds(1))
+                #expect(first.ending == .timeLimit && first.seconds >= 0.8)
+                let again = try result(limit: .seconds(1))
+                #expect(again.ending == .timeLimit && again.seconds > first.seconds)
+                #expect(again.weights.training?.history.count == first.weights.training?.history.count)
+                let progress = try Checkpoint(contentsOf: place.appending(path: CheckpointOptions.fileName)).progress
+                #expect(progress.secondsInEpochs > 0.3 && progress.secondsInEpochs < progress.seconds)
+            }
+        }
+    }
+
+    @Test("A checkpoint of other settings is refused, and says which") func otherSettings() throws {
+        try withPictures(["left", "right", "up"], perLabel: 4) { folder in
+            try withTemporaryFolder { place in
+                let options = CheckpointOptions(folder: place, resumes: true)
+                let file = place.appending(path: "checkpoint.safetensors").path
+                _ = try train(folder, quickTraining(epochs: 1), checkpoints: options)
+                func expectRefusal(_ setting: String, _ change: (inout TrainingConfiguration) -> Void) {
+                    let error = #expect(throws: ImprintError.self) {
+                        try train(folder, quickTraining(epochs: 2, change: change), checkpoints: options)
+                    }
+                    guard case .checkpointMismatch(file, setting, _, _) = error else {
+                        Issue.record("\(setting): \(String(describing: error))")
+                        return
+                    }
+                }
+                expectRefusal("seed") { $0.seed = 1 }
+                expectRefusal("batch size") { $0.batchSize = 3 }
+                expectRefusal("learning rate") { $0.learningRate = 0.5 }
+                expectRefusal("learning rate") { $0.learningRate = nil }
+                expectRefusal("augmentation") { $0.augmentation = Augmentation([.blur]) }
+                expectRefusal("average") { $0.averageDecay = 0.9 }
+                expectRefusal("class weights") { $0.labelWeights = .automatic }
+                expectRefusal("input size") { $0.inputSize = 32 }
+                expectRefusal("network") { $0.start = .network("logonet", width: 0.25) }
+                expectRefusal("validation") { $0.validation = .split(.fraction(0.5)) }
+                try FileManager.default.removeItem(at: folder.appending(path: "up"))
+                expectRefusal("labels") { _ in }
+                // What does not make the run another one may change.
+                _ = try withPictures(["left", "right", "up"], perLabel: 4) { same in
+                    try train(
+                        same,
+                        quickTraining(epochs: 2) {
+                            $0.threads = 2
+                            $0.memoryLimit = 0
+                            $0.patience = 5
+                        }, checkpoints: options)
+                }
+            }
+        }
+    }
+
+    @Test("A run whose images to measure on are all gone is not resumed") func renamedImages() throws {
+        try withPictures(perLabel: 8) { folder in
+            try withTemporaryFolder { place in
+                let configuration = quickTraining(epochs: 2) { $0.validation = .split(.fraction(0.25)) }
+                let options = CheckpointOptions(folder: place, resumes: true)
+                _ = try train(folder, configuration, checkpoints: options)
+                for label in ["left", "right"] {
+                    for index in 0..<8 {
+                        let file = folder.appending(path: "\(label)/\(index).png")
+                        try FileManager.default.moveItem(
+                            at: file, to: folder.appending(path: "\(label)/new-\(index).png"))
+                    }
+                }
+                #expect(throws: ImprintError.validationImagesLost(count: 4)) {
+                    try train(folder, configuration, checkpoints: options)
+                }
+            }
+        }
+    }
+
+    @Test("A model that other settings or images led to is told from one that a new run would give") func repeatable()
+        throws
+    {
+        try withPictures(perLabel: 8) { folder in
+            try withTemporaryFolder { place in
+                func result(epochs: Int, stops: Bool = false) throws -> TrainingResult {
+                    var epochsDone = 0
+                    return try Trainer(
+                        folder: ImageFolder(at: folder), configuration: quickTraining(epochs: epochs),
+                        checkpoints: CheckpointOptions(folder: place, resumes: true)
+                    ).train(
+                        onEvent: { if case .epoch = $0 { epochsDone += 1 } }, shouldStop: { stops && epochsDone > 0 })
+                }
+                let stopped = try result(epochs: 2, stops: true)
+                #expect(stopped.ending == .stopped && !stopped.isRepeatable)
+                let whole = try result(epochs: 2)
+                #expect(whole.ending == .completed && whole.isRepeatable)
+                #expect(try !result(epochs: 3).isRepeatable)
+                #expect(try !result(epochs: 3).isRepeatable)
+            }
+        }
+    }
+
+    @Test("Losing most images ends the run with its checkpoint, from which it goes on once they are back")
+    func lostImages()
+        throws
+    {
+        try withPictures(perLabel: 8) { folder in
+            try withTemporaryFolder { place in
+                let away = place.appending(path: "away")
+                let configuration = quickTraining(epochs: 4) { $0.memoryLimit = 0 }
+                let options = CheckpointOptions(
+                    folder: place.appending(path: "run"), interval: .seconds(1000), resumes: true)
+                var lost = 0
+                #expect(throws: ImageError.self) {
+                    try train(
+                        folder, configuration, checkpoints: options,
+                        onEvent: { event in
+                            if case .epoch(let metrics, _) = event, metrics.epoch == 2 {
+                                try? FileManager.default.moveItem(at: folder, to: away)
+                            }
+                            if case .lost = event { lost += 1 }
+                        })
+                }
+                #expect((9...16).contains(lost))
+                try FileManager.default.moveItem(at: away, to: folder)
+                var start: TrainingStart?
+                let weights = try train(
+                    folder, configuration, checkpoints: options,
+                    onEvent: { if case .started(let event) = $0 { start = event } })
+                #expect(start?.resumed?.history.count == 2)
+                #expect(weights.training?.history.count == 4)
+            }
+        }
+    }
+}
