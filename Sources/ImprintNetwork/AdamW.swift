@@ -85,11 +85,7 @@ public final class AdamW {
     ///   - factor: The schedule's factor of the learning rate.
     public func step(_ plan: Plan, factor: Float = 1) {
         precondition(plan.parameters.layout.trainableCount == count, "the plan belongs to another network")
-        var scale: Float = 1
-        if let limit = options.gradientClipping {
-            let norm = plan.gradientNorm
-            if norm > limit { scale = limit / norm }
-        }
+        let scale = options.gradientClipping.map { plan.clipping(to: $0).scale } ?? 1
         stepCount += 1
         let time = Float(stepCount)
         let step = imprint_adamw_step(

@@ -75,27 +75,26 @@ public final class SGD {
     @discardableResult
     public func step(_ plan: Plan, factor: Float = 1) -> Float? {
         precondition(plan.parameters.layout.trainableCount == count, "the plan belongs to another network")
-        let norm = options.gradientClipping.map { _ in plan.gradientNorm }
-        var scale: Float = 1
-        if let norm, let limit = options.gradientClipping, norm > limit { scale = limit / norm }
+        let clipping = options.gradientClipping.map { plan.clipping(to: $0) }
         update = Update(
             trained: plan.trained, parameters: plan.parameters.floats, gradients: plan.gradients.floats(),
-            rate: options.learningRate * factor, gradientScale: scale)
+            rate: options.learningRate * factor, gradientScale: clipping?.scale ?? 1)
         plan.team.run(self)
         update = nil
         plan.noteOwnChange()
-        return norm
+        return clipping?.norm
     }
 }
 
 extension Plan {
-    /// The Euclidean norm of the whole gradient of what is trained.
-    var gradientNorm: Float {
+    /// The Euclidean norm of the whole gradient of what is trained, and what makes it no longer than `limit`.
+    func clipping(to limit: Float) -> (norm: Float, scale: Float) {
         let gradients = parameterGradients.baseAddress!
         let sum = trained.reduce(0.0) {
             $0 + imprint_sum_of_squares(gradients + $1.range.lowerBound, $1.range.count)
         }
-        return Float(sum.squareRoot())
+        let norm = Float(sum.squareRoot())
+        return (norm, norm > limit ? limit / norm : 1)
     }
 }
 

@@ -4,27 +4,15 @@ import Testing
 @testable import ImprintNetwork
 
 @Suite struct AdamWTests {
-    private let network: Network
-    private let parameters: Parameters
-    private let plan: Plan
+    private let dense: DensePlan
+    private var parameters: Parameters { dense.parameters }
+    private var plan: Plan { dense.plan }
 
-    /// Three inputs and two outputs, so that the tensors end before their places in the buffer do.
-    init() throws {
-        network = try Network(
-            name: "dense", input: Shape(channels: 3),
-            nodes: [Network.Node(name: "dense", layer: Dense(outputChannels: 2), inputs: [Network.inputName])])
-        parameters = try Parameters(network, seed: 1)
-        parameters["dense.weight"] = [1, -2, 3, -4, 5, -6]
-        parameters["dense.bias"] = [7, -8]
-        plan = try Plan(network, parameters: parameters, options: Plan.Options(batchSize: 1, mode: .training))
-    }
+    init() throws { dense = try DensePlan() }
 
     private func setGradients(_ scale: Float) throws {
-        for (name, values) in [("dense.weight", [1, -2, 0, 3, -1, 0.5]), ("dense.bias", [0, 4])] as [(String, [Float])]
-        {
-            let range = try #require(parameters.layout[name]).range
-            for (place, value) in zip(range, values) { plan.parameterGradients[place] = scale * value }
-        }
+        try dense.setGradients(
+            weight: [1, -2, 0, 3, -1, 0.5].map { scale * $0 }, bias: [0, 4].map { scale * $0 })
     }
 
     /// The formula for one number, in double precision.

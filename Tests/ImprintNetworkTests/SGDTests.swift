@@ -4,31 +4,15 @@ import Testing
 @testable import ImprintNetwork
 
 @Suite struct SGDTests {
-    private let network: Network
-    private let parameters: Parameters
-    private let plan: Plan
+    private let dense: DensePlan
+    private var parameters: Parameters { dense.parameters }
+    private var plan: Plan { dense.plan }
 
-    /// Three inputs and two outputs, so that the tensors end before their places in the buffer do.
-    init() throws {
-        network = try Network(
-            name: "dense", input: Shape(channels: 3),
-            nodes: [Network.Node(name: "dense", layer: Dense(outputChannels: 2), inputs: [Network.inputName])])
-        parameters = try Parameters(network, seed: 1)
-        parameters["dense.weight"] = [1, -2, 3, -4, 5, -6]
-        parameters["dense.bias"] = [7, -8]
-        plan = try Plan(network, parameters: parameters, options: Plan.Options(batchSize: 1, mode: .training))
-    }
-
-    private func setGradients(weight: [Float], bias: [Float]) throws {
-        for (name, values) in [("dense.weight", weight), ("dense.bias", bias)] {
-            let range = try #require(parameters.layout[name]).range
-            for (place, value) in zip(range, values) { plan.parameterGradients[place] = value }
-        }
-    }
+    init() throws { dense = try DensePlan() }
 
     @Test("Weights decay, biases do not")
     func decay() throws {
-        try setGradients(weight: [0, 0, 0, 0, 0, 0], bias: [0, 0])
+        try dense.setGradients(weight: [0, 0, 0, 0, 0, 0], bias: [0, 0])
         let optimizer = try SGD(.init(learningRate: 0.5, momentum: 0, weightDecay: 0.25), for: parameters.layout)
         optimizer.step(plan)
         #expect(parameters["dense.weight"] == [1, -2, 3, -4, 5, -6].map { $0 * 0.875 })
@@ -37,7 +21,7 @@ import Testing
 
     @Test("Momentum adds up, with and without Nesterov's look ahead", arguments: [false, true])
     func momentum(nesterov: Bool) throws {
-        try setGradients(weight: [1, 0, 0, 0, 0, 0], bias: [0, 2])
+        try dense.setGradients(weight: [1, 0, 0, 0, 0, 0], bias: [0, 2])
         let optimizer = try SGD(.init(learningRate: 0.5, momentum: 0.5, nesterov: nesterov), for: parameters.layout)
         optimizer.step(plan)
         optimizer.step(plan)
@@ -52,7 +36,7 @@ import Testing
     @Test("A gradient longer than the limit is scaled down to it, a shorter one is not", arguments: [4, 5, 10])
     func clipping(limit: Float) throws {
         // The norm over weights and biases together is 5.
-        try setGradients(weight: [3, 0, 0, 0, 0, 0], bias: [0, -4])
+        try dense.setGradients(weight: [3, 0, 0, 0, 0, 0], bias: [0, -4])
         let optimizer = try SGD(
             .init(learningRate: 1, momentum: 0, gradientClipping: limit), for: parameters.layout)
         #expect(optimizer.step(plan) == 5)
@@ -63,7 +47,7 @@ import Testing
 
     @Test("Decay is not clipped")
     func clippedDecay() throws {
-        try setGradients(weight: [3, 0, 0, 0, 0, 0], bias: [0, -4])
+        try dense.setGradients(weight: [3, 0, 0, 0, 0, 0], bias: [0, -4])
         let optimizer = try SGD(
             .init(learningRate: 1, momentum: 0, weightDecay: 0.5, gradientClipping: 2.5), for: parameters.layout)
         optimizer.step(plan)
@@ -72,7 +56,7 @@ import Testing
 
     @Test("The schedule's factor scales the rate; without clipping there is no norm")
     func factor() throws {
-        try setGradients(weight: [1, 1, 1, 1, 1, 1], bias: [1, 1])
+        try dense.setGradients(weight: [1, 1, 1, 1, 1, 1], bias: [1, 1])
         let optimizer = try SGD(.init(learningRate: 0.5, momentum: 0), for: parameters.layout)
         #expect(optimizer.step(plan, factor: 0.25) == nil)
         #expect(parameters["dense.bias"] == [7 - 0.125, -8 - 0.125])
