@@ -70,7 +70,7 @@ public final class ImageClassifier: Sendable {
     /// What is in an image in memory (upright, sRGB), best first; one observation per label.
     /// - Throws: `ImprintError.noConfidence` where the model cannot be used.
     public func classify(_ image: Image, cropAndScale: CropAndScale? = nil) throws(ImprintError) -> [Observation] {
-        if spots != nil { return try observations(spotted: PatchSource.shrunk(image.laidOnWhite())) }
+        if spots != nil { return try observations(spotted: PatchSource.shrunk(image)) }
         return observations(try confidences(prepared: preprocessing(cropAndScale).prepare(image)))
     }
 

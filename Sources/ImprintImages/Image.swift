@@ -36,7 +36,7 @@ extension Image {
     /// The image without alpha: an RGBA image laid on white, any other as it is.
     ///
     /// The blend is linear in the sRGB values, as browsers and most image editors do it.
-    package func laidOnWhite() -> Image {
+    func laidOnWhite() -> Image {
         guard channels == 4 else { return self }
         var opaque: [UInt8] = []
         opaque.reserveCapacity(width * height * 3)

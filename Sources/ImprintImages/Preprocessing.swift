@@ -87,7 +87,7 @@ public struct Preprocessing: Codable, Hashable, Sendable {
 
 extension Image {
     /// The same picture in grey (1 channel) or colour (3 channels).
-    fileprivate func converted(toChannels wanted: Int) -> Image {
+    func converted(toChannels wanted: Int) -> Image {
         precondition(channels != 4, "transparency is laid on white first")
         guard wanted != channels else { return self }
         var converted = Image(width: width, height: height, channels: wanted)

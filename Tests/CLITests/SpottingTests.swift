@@ -65,4 +65,21 @@ import Testing
             #expect(throws: WeightsFileError.self) { try weights.write(to: folder.appending(path: "m.imprint")) }
         }
     }
+
+    @Test("A network that takes pictures of one size alone cannot spot") func oneSize() throws {
+        var builder = NetworkBuilder(name: "flat", input: Shape(height: 32, width: 32, channels: 3))
+        builder.add(Flatten())
+        builder.add(Dense(outputChannels: 1), named: "head")
+        let network = try builder.network()
+        let weights = WeightsFile(
+            network: network, parameters: try Parameters(network, seed: 2), labels: ["dark", "logo"],
+            preprocessing: Preprocessing(width: 32, height: 32),
+            spotting: Spotting(levels: [96], stride: 16, span: 44, label: "logo"))
+        try withTemporaryFolder { folder in
+            let error = #expect(throws: WeightsFileError.self) {
+                try weights.write(to: folder.appending(path: "m.imprint"))
+            }
+            #expect(error.map { "\($0)".contains("pictures of any size") } == true)
+        }
+    }
 }

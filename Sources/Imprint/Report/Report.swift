@@ -88,6 +88,16 @@ public struct Report: Sendable {
         weights.labels.count <= 6 ? weights.labels.joined(separator: ", ") : "\(weights.labels.count) labels"
     }
 
+    private static func calibration(_ weights: WeightsFile) -> String {
+        if let spotting = weights.spotting {
+            let (slope, offset) = (
+                compact(Double(spotting.slope), digits: 3), compact(Double(spotting.offset), digits: 3)
+            )
+            return "logistic, slope \(slope), offset \(offset)"
+        }
+        return weights.training?.calibration.map { "temperature \(compact($0.temperature, digits: 4))" } ?? "none"
+    }
+
     private static func settings(_ weights: WeightsFile) -> [(String, String)] {
         let input = weights.preprocessing
         var rows = [
@@ -107,12 +117,25 @@ public struct Report: Sendable {
                     "\(record.history.count) of \(record.epochs)"
                         + (record.keptEpoch.map { ", epoch \($0) is kept" } ?? "")
                 ), ("batch size", "\(record.batchSize)"),
-                ("learning rate", "\(record.optimizer.learningRate)"), ("momentum", "\(record.optimizer.momentum)"),
-                ("weight decay", "\(record.optimizer.weightDecay)"), ("label smoothing", "\(record.labelSmoothing)"),
+            ]
+            if let adamW = record.adamW {
+                rows.append(
+                    (
+                        "optimizer",
+                        "AdamW, β \(adamW.beta1) and \(adamW.beta2), weight decay \(adamW.weightDecay); learning rates as the curve shows"
+                    ))
+            } else {
+                rows += [
+                    ("learning rate", "\(record.optimizer.learningRate)"), ("momentum", "\(record.optimizer.momentum)"),
+                    ("weight decay", "\(record.optimizer.weightDecay)"),
+                ]
+            }
+            rows += [
+                ("label smoothing", "\(record.labelSmoothing)"),
                 ("augmentation", record.augmentations.isEmpty ? "none" : record.augmentations.joined(separator: ",")),
                 ("class weights", record.labelWeights == nil ? "none" : "auto"),
                 ("average", record.averageDecay.map { "\($0)" } ?? "none"),
-                ("temperature", record.calibration.map { compact($0.temperature, digits: 4) } ?? "not calibrated"),
+                ("calibration", calibration(weights)),
                 ("seed", "\(record.seed)"), ("data set", record.dataDigest ?? "unknown"),
             ]
         }

@@ -14,6 +14,9 @@ struct SpotImages {
     }
 
     let training: [Item]
+    /// Those to train on without the mark, and with it.
+    let negatives: [Item]
+    let positives: [Item]
     let validation: [Item]
     /// Those that could not be read, all and of the validation photos.
     let skipped: [SkippedImage]
@@ -59,7 +62,9 @@ struct SpotImages {
         record = Checkpoint.Images(
             digests: sides.folders.map(\.digest), training: first.kept.map(folder.path),
             validation: second.kept.map(other.path), leakage: sides.leakage?.record)
-        guard training.contains(where: { $0.label != artwork.label }) else {
+        negatives = training.filter { $0.label != artwork.label }
+        positives = training.filter { $0.label == artwork.label }
+        guard !negatives.isEmpty else {
             throw ImprintError.noPhotosWithoutMark(label: artwork.label, folder: folder.url.path)
         }
     }

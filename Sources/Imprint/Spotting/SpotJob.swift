@@ -1,26 +1,8 @@
-public import Foundation
+internal import Foundation
 internal import ImprintCore
 internal import ImprintFormats
-public import ImprintImages
+internal import ImprintImages
 internal import ImprintNetwork
-
-/// Artwork to train from: what a label's logo looks like, and what may be behind it.
-public struct CompositedArtwork: Sendable {
-    /// The label that the logo stands for.
-    public var label: String
-    /// What it looks like; each picture shows one of these.
-    public var artwork: [Artwork]
-    /// Photos to put it on, none of which shows it; those of the other label where there are none.
-    public var backgrounds: [URL]
-
-    /// Makes artwork to train from.
-    public init(label: String, artwork: [Artwork], backgrounds: [URL] = []) {
-        precondition(!artwork.isEmpty, "a logo has at least one artwork")
-        self.label = label
-        self.artwork = artwork
-        self.backgrounds = backgrounds
-    }
-}
 
 /// One run of training LogoSpot from artwork and photos, from settings and images to the model, on the thread that calls it.
 final class SpotJob {
@@ -75,12 +57,17 @@ final class SpotJob {
         let store = try checkpoints.map(CheckpointStore.init)
         var settings = configuration.settings(base: nil)
         settings["artwork"] = artwork.artwork.map(\.name).joined(separator: ", ") + " of \(artwork.label)"
+        settings["backgrounds"] = artwork.backgrounds.isEmpty ? "none" : "\(artwork.backgrounds.count) photos"
+        // Elsewhere more epochs may follow; here they make every phase another one.
+        settings["epochs"] = "\(configuration.epochs)"
         if let store, let checkpoint = store.resumed {
             try checkpoint.checkFits(try Network.logospot(), labels: labels, settings: settings, file: store.file)
         }
         let images = try SpotImages(
             folder, configuration, artwork, earlier: store?.resumed?.images, workers: workers, onEvent: onEvent)
-        let session = try makeSession(images)
+        let files = artwork.backgrounds.isEmpty ? images.negatives.map(\.url) : artwork.backgrounds
+        let backdrops = try Backdrops(files, size: 224, seed: configuration.seed, workers: workers)
+        let session = try makeSession(images, backdrops)
         let run = Run(
             session: session, images: images, writer: CheckpointWriter(store, onEvent: onEvent), settings: settings)
         var resumed: TrainingStart.Resumption?
@@ -100,7 +87,8 @@ final class SpotJob {
             .started(
                 TrainingStart(
                     labels: labels, trainingImages: images.training.count, validationImages: images.validation.count,
-                    labelsWithoutValidation: images.labelsWithoutValidation(labels), skipped: images.skipped,
+                    labelsWithoutValidation: images.labelsWithoutValidation(labels),
+                    skipped: images.skipped + backdrops.skipped,
                     network: session.network.name, parameterCount: layout.trainableParameterCount,
                     trainedCount: layout.trainableParameterCount, epochs: session.phases.count, resumed: resumed,
                     replacesCheckpoint: store?.replacesFinished ?? false, leakage: images.leakage)))
@@ -118,17 +106,14 @@ final class SpotJob {
         return result
     }
 
-    private func makeSession(_ images: SpotImages) throws -> SpotSession {
-        let negatives = images.training.filter { $0.label != artwork.label }
-        let positives = images.training.filter { $0.label == artwork.label }
-        let files = artwork.backgrounds.isEmpty ? negatives.map(\.url) : artwork.backgrounds
-        let backdrops = try Backdrops(files, size: 224, seed: configuration.seed, workers: workers)
+    private func makeSession(_ images: SpotImages, _ backdrops: Backdrops) throws -> SpotSession {
         let compositor = Compositor(artworks: artwork.artwork, backdrops: backdrops, seed: configuration.seed)
         let patches = SpotPatches(
-            compositor: compositor, negatives: negatives.map(\.picture), positives: positives.map(\.picture),
+            compositor: compositor, negatives: images.negatives.map(\.picture),
+            positives: images.positives.map(\.picture),
             seed: configuration.seed, workers: workers, poolSize: poolSize)
         // The whole recipe is what twenty epochs are elsewhere.
-        let recipe = SpotPhase.all(hasPositives: !positives.isEmpty, scale: Double(configuration.epochs) / 20)
+        let recipe = SpotPhase.all(hasPositives: !images.positives.isEmpty, scale: Double(configuration.epochs) / 20)
         return try SpotSession(patches: patches, phases: phases ?? recipe, seed: configuration.seed, workers: workers)
     }
 
@@ -191,17 +176,12 @@ final class SpotJob {
     ) throws -> SpotCalibration {
         var with = scores.filter { $0.label == artwork.label }.map(\.score)
         var without = scores.filter { $0.label != artwork.label }.map(\.score)
-        if with.isEmpty {
-            with = try run.session.scan(run.session.patches.unseen(unseenCount, isPositive: true), parameters, peaks: 0)
-                .map(
-                    \.score)
+        func unseen(isPositive: Bool) throws -> [Float] {
+            let pictures = try run.session.patches.unseen(unseenCount, isPositive: isPositive)
+            return try run.session.scan(pictures, parameters, peaks: 0).map(\.score)
         }
-        if without.isEmpty {
-            without = try run.session.scan(
-                run.session.patches.unseen(unseenCount, isPositive: false), parameters, peaks: 0
-            )
-            .map(\.score)
-        }
+        if with.isEmpty { with = try unseen(isPositive: true) }
+        if without.isEmpty { without = try unseen(isPositive: false) }
         return SpotCalibration(with: with, without: without)
     }
 
@@ -213,8 +193,10 @@ final class SpotJob {
         let evaluation = measured?.evaluation
         let record = TrainingRecord(
             seed: configuration.seed, epochs: session.phases.count, batchSize: SpotPhase.batchSize,
-            optimizer: SGD.Options(learningRate: session.phases[0].learningRate), dataDigest: folder.digest,
+            optimizer: SGD.Options(learningRate: 0, momentum: 0), adamW: session.optimizerOptions,
+            dataDigest: folder.digest,
             trainingImages: counts(run.images.training), validationImages: counts(run.images.validation),
+            averageDecay: SpotSession.averageDecay,
             history: session.progress.history, keptEpoch: session.progress.best.map { $0 + 1 },
             precisionRecall: evaluation?.precisionRecall ?? [:], thresholds: evaluation?.thresholds)
         let weights = WeightsFile(

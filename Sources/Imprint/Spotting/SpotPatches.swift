@@ -24,7 +24,7 @@ final class SpotPatches {
     private let compositor: Compositor
     private let seed: UInt64
     private let workers: Workers
-    /// Composites drawn before, by their index modulo the size of the pool; `nil` where one could not be drawn.
+    /// Composites drawn before, by their index modulo the size of the pool; all are there once a batch is filled.
     private var positivePool: [Drawn?]
     private var nearMissPool: [Drawn?]
     private var drawnCount = 0
@@ -49,10 +49,11 @@ final class SpotPatches {
     }
 
     /// Fills the patches of a batch, [N, 96, 96, 3], and tells what each shows.
+    /// - Throws: `ImageError` where a composite cannot be drawn.
     func fill(
         _ patches: UnsafeMutableBufferPointer<UInt8>, of phase: SpotPhase, step: Int
-    ) -> [SpotLoss.Target?] {
-        refreshPool(before: step)
+    ) throws(ImageError) -> [SpotLoss.Target?] {
+        try refreshPool(before: step)
         let patchCount = SpotPhase.patchSide * SpotPhase.patchSide * 3
         let shares = [phase.composites, phase.nearMisses, phase.anywhere, phase.mined, phase.found]
         return workers.map(SpotPhase.batchSize) { index in
@@ -76,7 +77,9 @@ final class SpotPatches {
     ) -> (PatchSource, PatchWindow, SpotLoss.Target?) {
         switch kind {
         case 0, 1:
-            guard let drawn = (kind == 0 ? positivePool : nearMissPool)[random.index(below: poolSize)] else { break }
+            guard let drawn = (kind == 0 ? positivePool : nearMissPool)[random.index(below: poolSize)] else {
+                preconditionFailure("the pool is filled before a batch")
+            }
             let place = drawn.place
             let window = self.window(aroundX: place.x, y: place.y, span: place.span, turns: true, &random)
             return (drawn.picture, window, kind == 0 ? target(window, place.x, place.y) : nil)
@@ -134,22 +137,24 @@ final class SpotPatches {
     // MARK: Composites
 
     /// Composites that no step draws.
-    func unseen(_ count: Int, isPositive: Bool) -> [PatchSource] {
-        workers.map(count) { draw((1 << 30) + $0, isPositive: isPositive)?.picture }.compactMap { $0 }
+    func unseen(_ count: Int, isPositive: Bool) throws(ImageError) -> [PatchSource] {
+        try workers.map(count) { place throws(ImageError) in
+            try draw((1 << 30) + place, isPositive: isPositive).picture
+        }
     }
 
-    private func draw(_ index: Int, isPositive: Bool) -> Drawn? {
-        guard let composite = try? isPositive ? compositor.positive(index) : compositor.nearMiss(index) else {
-            return nil
-        }
+    private func draw(_ index: Int, isPositive: Bool) throws(ImageError) -> Drawn {
+        let composite = try isPositive ? compositor.positive(index) : compositor.nearMiss(index)
         return Drawn(picture: PatchSource(composite.image), place: composite.subject)
     }
 
     /// Brings the pool to what it is before a step: two of either kind are new in every step, in the place of the oldest.
-    private func refreshPool(before step: Int) {
+    private func refreshPool(before step: Int) throws(ImageError) {
         let wanted = poolSize + 2 * step
         let first = max(wanted - poolSize, drawnCount)
-        let new = workers.map(2 * (wanted - first)) { draw(first + $0 / 2, isPositive: $0 % 2 == 0) }
+        let new = try workers.map(2 * (wanted - first)) { place throws(ImageError) in
+            try draw(first + place / 2, isPositive: place % 2 == 0)
+        }
         for (place, drawn) in new.enumerated() {
             let slot = (first + place / 2) % poolSize
             if place % 2 == 0 { positivePool[slot] = drawn } else { nearMissPool[slot] = drawn }

@@ -23,7 +23,8 @@ final class SpotPool: Sendable {
         let scanner =
             idle.withLock { $0.popLast() }?.scanner
             ?? SpotScanner(
-                weights.network, parameters: weights.parameters, levels: spotting.levels, stride: spotting.stride)
+                weights.network, parameters: weights.parameters, preprocessing: weights.preprocessing,
+                levels: spotting.levels, stride: spotting.stride)
         defer {
             let scanner = Idle(scanner: scanner)
             idle.withLock { $0.append(scanner) }

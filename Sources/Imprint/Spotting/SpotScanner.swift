@@ -29,18 +29,23 @@ final class SpotScanner {
 
     private let network: Network
     private let parameters: Parameters
+    private let preprocessing: Preprocessing
     private let levels: [Int]
     private let stride: Int
-    private var plans: [Shape: Plan] = [:]
+    /// The plans of the sizes that were met last.
+    private(set) var plans: [Shape: Plan] = [:]
+    /// How many are kept: four shapes of pictures, at every size.
+    private var planLimit: Int { 4 * levels.count }
 
-    init(_ network: Network, parameters: Parameters, levels: [Int], stride: Int) {
+    init(_ network: Network, parameters: Parameters, preprocessing: Preprocessing, levels: [Int], stride: Int) {
+        self.preprocessing = preprocessing
         self.network = network
         self.parameters = parameters
         self.levels = levels
         self.stride = stride
     }
 
-    /// How a patch becomes the network's input: (sample − 128) / 64.
+    /// How LogoSpot is given pictures: (sample − 128) / 64.
     static let preprocessing: Preprocessing = {
         var rules = Preprocessing(width: SpotPhase.patchSide, height: SpotPhase.patchSide, cropAndScale: .scaleFill)
         rules.mean = [128, 128, 128]
@@ -59,7 +64,7 @@ final class SpotScanner {
             let plan = try plan(height: size(picture.height), width: size(picture.width))
             let image = CropAndScale.scaleFill.apply(
                 picture, width: plan.network.input.width, height: plan.network.input.height)
-            image.samples.withUnsafeBufferPointer { Self.preprocessing.normalize($0, into: plan.input) }
+            image.samples.withUnsafeBufferPointer { preprocessing.normalize($0, into: plan.input) }
             plan.forward(count: 1)
             let shape = plan.network.output
             let scaleX = Float(picture.width) / Float(image.width)
@@ -108,6 +113,11 @@ final class SpotScanner {
         let shape = Shape(height: height, width: width, channels: 3)
         if let plan = plans[shape] { return plan }
         let network = try Network(name: network.name, input: shape, nodes: network.nodes)
+        guard ParameterLayout(network) == parameters.layout else {
+            throw ImprintError.noConfidence(network: network.name)
+        }
+        // Pictures of ever new shapes must not take ever more memory.
+        if plans.count >= planLimit { plans.removeAll() }
         let plan = try Plan(network, parameters: parameters, options: Plan.Options(batchSize: 1))
         plans[shape] = plan
         return plan

@@ -6,6 +6,9 @@ internal import ImprintNetwork
 
 /// The state of training LogoSpot that goes from step to step.
 final class SpotSession {
+    /// The decay of the moving average.
+    static let averageDecay: Float = 0.995
+
     let network: Network
     let phases: [SpotPhase]
     let patches: SpotPatches
@@ -50,13 +53,16 @@ final class SpotSession {
     /// The phase that is being trained.
     var phase: SpotPhase { phases[progress.history.count] }
 
+    /// The numbers of the optimiser; each phase has a rate of its own.
+    var optimizerOptions: AdamW.Options { optimizer.options }
+
     /// How many steps have been taken in all phases.
     private var step: Int { phases.prefix(progress.history.count).reduce(0) { $0 + $1.steps } + progress.batch }
 
     /// Takes a step.
     func trainBatch() throws {
-        let targets = memory.withUnsafeMutableBufferPointer { memory in
-            let targets = patches.fill(memory, of: phase, step: step)
+        let targets = try memory.withUnsafeMutableBufferPointer { memory in
+            let targets = try patches.fill(memory, of: phase, step: step)
             let count = memory.count / SpotPhase.batchSize
             let input = plan.input
             workers.forEach(SpotPhase.batchSize) { patch, _ in
@@ -75,7 +81,7 @@ final class SpotSession {
         let schedule = Schedule(.cosine(final: 0.01), warmUpSteps: min(100, phase.steps / 10))
         optimizer.step(plan, factor: schedule.factor(at: progress.batch, of: phase.steps))
         let number = Float(progress.batch)
-        average.move(towards: parameters, by: 1 - min(0.995, (1 + number) / (10 + number)))
+        average.move(towards: parameters, by: 1 - min(Self.averageDecay, (1 + number) / (10 + number)))
         progress.sum.add(loss: result.loss, correct: result.correct, count: SpotPhase.batchSize)
         progress.batch += 1
         progress.passes = plan.passCount
@@ -115,7 +121,9 @@ final class SpotSession {
         let levels = SpotScanner.levels
         let parts = workers.map(workers.count) { worker in
             Result {
-                let scanner = SpotScanner(network, parameters: parameters, levels: levels, stride: 16)
+                let scanner = SpotScanner(
+                    network, parameters: parameters, preprocessing: SpotScanner.preprocessing, levels: levels,
+                    stride: 16)
                 return try stride(from: worker, to: pictures.count, by: workers.count).map { place in
                     (place, try scanner.scan(pictures[place].image, peaks: peaks))
                 }

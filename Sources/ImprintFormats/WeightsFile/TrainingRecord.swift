@@ -27,8 +27,10 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
     public var epochs: Int
     /// The images of one step.
     public var batchSize: Int
-    /// The numbers of the optimiser.
+    /// The numbers of SGD.
     public var optimizer: SGD.Options
+    /// The numbers of AdamW in the last phase, where it trained in place of SGD.
+    public var adamW: AdamW.Options?
     /// The course of the learning rate.
     public var schedule: Schedule
     /// How much of each target was spread over all labels.
@@ -61,7 +63,8 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
 
     /// Makes a record.
     public init(
-        seed: UInt64, epochs: Int, batchSize: Int, optimizer: SGD.Options, schedule: Schedule = Schedule(),
+        seed: UInt64, epochs: Int, batchSize: Int, optimizer: SGD.Options, adamW: AdamW.Options? = nil,
+        schedule: Schedule = Schedule(),
         labelSmoothing: Float = 0,
         augmentations: [String] = [], dataDigest: String? = nil, trainingImages: [String: Int] = [:],
         validationImages: [String: Int] = [:], labelWeights: [String: Float]? = nil, averageDecay: Float? = nil,
@@ -73,6 +76,7 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
         self.epochs = epochs
         self.batchSize = batchSize
         self.optimizer = optimizer
+        self.adamW = adamW
         self.schedule = schedule
         self.labelSmoothing = labelSmoothing
         self.augmentations = augmentations

@@ -179,6 +179,13 @@ private func checkFit(
     let outputs: Int
     if let spotting {
         if let problem = spotting.problem { throw .invalidMetadata(key: Key.spotting, reason: problem) }
+        // The same parameters must do for pictures of any size.
+        let larger = Shape(
+            height: 2 * network.input.height, width: 2 * network.input.width, channels: network.input.channels)
+        let atLarger = try? Network(name: network.name, input: larger, nodes: network.nodes)
+        guard preprocessing.channels == 3, atLarger.map(ParameterLayout.init) == ParameterLayout(network) else {
+            throw .invalidMetadata(key: Key.spotting, reason: "the network does not take colour pictures of any size")
+        }
         guard network.output.channels == 1, labels.contains(spotting.label) else {
             throw .invalidMetadata(
                 key: Key.spotting,

@@ -95,10 +95,11 @@ extension PatchSource {
     private static let greatestPixelCount = 160_000.0
 
     /// Reads a photo, upright and in sRGB, at the size at which it is looked at.
-    package static func read(_ url: URL) throws(ImageError) -> Image { shrunk(try ImageFile.decode(url).laidOnWhite()) }
+    package static func read(_ url: URL) throws(ImageError) -> Image { shrunk(try ImageFile.decode(url)) }
 
-    /// A picture at the size at which it is looked at: the same for training and for predictions.
+    /// A picture in colour, without transparency, at the size at which it is looked at: the same for training and for predictions.
     package static func shrunk(_ image: Image) -> Image {
+        let image = image.laidOnWhite().converted(toChannels: 3)
         let factor = (greatestPixelCount / Double(image.width * image.height)).squareRoot()
         guard factor < 1 else { return image }
         return CropAndScale.scaleFill.apply(

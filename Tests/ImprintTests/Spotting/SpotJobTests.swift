@@ -102,6 +102,8 @@ import Testing
             var start: TrainingStart?
             let result = try run(photos, artwork, onEvent: { if case .started(let event) = $0 { start = event } })
             #expect(start?.labels == ["cross", "other"] && start?.network == "logospot")
+            #expect(
+                result.weights.training?.adamW?.learningRate == 1e-3 && result.weights.training?.averageDecay == 0.995)
             let spotting = try #require(result.weights.spotting)
             #expect(spotting.label == "cross" && spotting.slope > 0)
             let file = place.appending(path: "m.imprint")
@@ -117,6 +119,9 @@ import Testing
             #expect(observations.first { $0.label == "other" }?.box == nil)
             // The same from memory, and in an evaluation.
             #expect(try classifier.classify(ImageFile.decode(photo)) == observations)
+            let grey = Image(width: 90, height: 60, channels: 1, samples: (0..<5400).map { UInt8($0 % 251) })
+            let color = Image(width: 90, height: 60, channels: 3, samples: grey.samples.flatMap { [$0, $0, $0] })
+            #expect(try classifier.classify(grey) == classifier.classify(color))
             let evaluation = try classifier.evaluate(on: ImageFolder(at: photos, minimumClasses: 1), threads: 2)
             let found = try #require(evaluation.results.first { $0.url.lastPathComponent == "0.png" && $0.label == 1 })
             #expect(found.confidences[0] == observations.first { $0.label == "cross" }?.confidence)
@@ -136,6 +141,18 @@ import Testing
             #expect(throws: ImprintError.notTwoLabels(labels: ["cross"])) { try run(photos, artwork) }
             try writePhotos(to: photos, labels: ["a", "b"], count: 2)
             #expect(throws: ImprintError.notTwoLabels(labels: ["a", "b", "cross"])) { try run(photos, artwork) }
+        }
+    }
+
+    @Test("Pictures of ever new shapes take no more plans than a few") func shapes() throws {
+        let network = try Network.logospot()
+        let scanner = SpotScanner(
+            network, parameters: try Parameters(network, seed: 1), preprocessing: SpotScanner.preprocessing,
+            levels: [48, 96],
+            stride: 16)
+        for width in stride(from: 20, to: 400, by: 20) {
+            #expect(try scanner.scan(Image(width: width, height: 60), peaks: 0).score.isFinite)
+            #expect(scanner.plans.count <= 8)
         }
     }
 }
