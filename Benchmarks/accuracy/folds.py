@@ -1,0 +1,54 @@
+"""Folds of a data set that keep together what `imprint audit` finds to belong together: copies, near-duplicates, bursts."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+
+def lines(*command):
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if run.returncode != 0:
+        sys.exit(f"{' '.join(command)}\n{run.stderr}")
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+def grouped(imprint, photos):
+    """The files of the data set in groups that show the same."""
+    files = sorted(str(path) for label in photos.iterdir() if label.is_dir() for path in label.rglob("*") if path.is_file())
+    root = {file: file for file in files}
+
+    def find(file):
+        while root[file] != file:
+            file = root[file]
+        return file
+
+    for finding in lines(imprint, "audit", str(photos), "--json"):
+        if finding.get("kind") in ("copies", "nearDuplicates", "bursts", "acrossLabels"):
+            together = [str(Path(file)) for file in finding["files"]]
+            for file in together[1:]:
+                root[find(file)] = find(together[0])
+    groups = {}
+    for file in files:
+        groups.setdefault(find(file), []).append(file)
+    return list(groups.values())
+
+
+def folds(groups, count, seed):
+    """Groups dealt out, the largest first, each to the fold that has the fewest photos of its label."""
+    random.Random(seed).shuffle(groups)
+    parts = [[] for _ in range(count)]
+    for group in sorted(groups, key=len, reverse=True):
+        label = Path(group[0]).parts[-2]
+        fewest = min(parts, key=lambda part: (sum(Path(file).parts[-2] == label for file in part), len(part)))
+        fewest += group
+    return parts
+
+
+def link(files, photos, folder):
+    for file in files:
+        target = folder / Path(file).relative_to(photos)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.symlink(file, target)
