@@ -112,12 +112,23 @@ import Testing
         for kind in ofParts { #expect(kinds.contains(kind) == (name == "crest"), "\(kind)") }
     }
 
-    @Test("Of a recipe's other marks, what is the mark upside down is no near miss")
-    func recipe() throws {
+    @Test("A recipe says what is composited") func recipeWithCompositing() throws {
         guard case .recipe(let marks) = try #require(CompositorTests.artworks["two-circles"]).source else {
             throw CocoaError(.featureUnsupported)
         }
-        let kinds = marks.nearMisses.marks.map(\.kind)
+        #expect(marks.marks.map(\.kind) == [.looseTwoCircles])
+        #expect(marks.nearMisses.map(\.kind).contains(.touching))
+    }
+
+    @Test("Of another recipe's other marks, what is the mark upside down is no near miss")
+    func recipe() throws {
+        let file = packageFolder.appending(path: "datasets/two-circles.json")
+        var fields = try #require(
+            try JSONSerialization.jsonObject(with: Data(contentsOf: file)) as? [String: Any])
+        fields["compositing"] = nil
+        let recipe = try DrawingRecipe(JSONSerialization.data(withJSONObject: fields), file: file)
+        guard case .recipe(let marks) = Artwork(recipe).source else { throw CocoaError(.featureUnsupported) }
+        let kinds = marks.nearMisses.map(\.kind)
         #expect(!kinds.contains(.smallBelow) && !kinds.contains(.twoCircles))
         for kind in [MarkKind.oneDisc, .equalDiscs, .tinyDot, .threeDiscs, .ovals, .squares, .ring, .glyph, .nothing] {
             #expect(kinds.contains(kind), "\(kind)")

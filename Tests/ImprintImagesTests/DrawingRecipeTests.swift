@@ -28,8 +28,11 @@ private func contents(of folder: URL) throws -> [String: Data] {
         #expect(recipe.name == "two-circles")
         #expect(recipe.labels.map(\.name) == ["TwoCircles", "Other"])
         #expect(recipe.labels[0].marks.map(\.kind) == [.twoCircles])
-        let all = recipe.labels.flatMap { $0.marks.map(\.kind) }
-        #expect(Set(all) == Set(MarkKind.allCases) && all.count == MarkKind.allCases.count)
+        let compositing = try #require(recipe.compositing)
+        let drawn = recipe.labels.flatMap { $0.marks.map(\.kind) }
+        let composited = (compositing.marks + compositing.nearMisses).map(\.kind)
+        #expect(Set(drawn).count == drawn.count && Set(composited).count == composited.count)
+        #expect(Set(drawn + composited) == Set(MarkKind.allCases))
     }
 
     @Test("A recipe survives encoding") func roundTrip() throws {
@@ -52,6 +55,11 @@ private func contents(of folder: URL) throws -> [String: Data] {
                 "labels[0].marks[0].weight", "0.0"
             ),
             ("[{ \"kind\": \"twoCircles\", \"weight\": 1 }]", "[]", "labels[0].marks", "none"),
+            (
+                "\"kind\": \"touching\", \"weight\": 3", "\"kind\": \"touching\", \"weight\": -3",
+                "compositing.nearMisses[8].weight", "-3.0"
+            ),
+            ("[{ \"kind\": \"looseTwoCircles\", \"weight\": 1 }]", "[]", "compositing.marks", "none"),
             ("\"span\": [", "\"span\": [3, ", "ranges.span", nil),
             ("\"rotationDegrees\": [-", "\"rotationDegrees\": [-9", "ranges.rotationDegrees", nil),
             ("\"plate\": 0.", "\"plate\": 7.", "shares.plate", nil),

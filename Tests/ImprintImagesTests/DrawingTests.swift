@@ -77,6 +77,43 @@ private func discs(of mark: Mark) -> [(center: Point, radius: Float)] {
         }
     }
 
+    @Test(
+        "No near miss to composite is like two circles by hand, however it is turned",
+        arguments: [
+            MarkKind.equalDiscs, .similarDiscs, .tinyDot, .smallDot, .apart, .farApart, .overlapping, .touching,
+        ])
+    func nearMissesStayClearHoweverTurned(kind: MarkKind) throws {
+        func measures(_ kind: MarkKind, _ random: inout RandomStream) throws -> (ratio: Float, gap: Float) {
+            let discs = discs(of: kind.mark(&random)).sorted { $0.radius > $1.radius }
+            try #require(discs.count == 2)
+            let distance = (discs[1].center - discs[0].center).length
+            return (
+                discs[0].radius / discs[1].radius, (distance - discs[0].radius - discs[1].radius) / discs[0].radius
+            )
+        }
+        var random = RandomStream(seed: 3, "near-misses")
+        for _ in 0..<200 {
+            let mark = try measures(.looseTwoCircles, &random)
+            #expect((1.59...2.31).contains(mark.ratio) && (0.09...0.43).contains(mark.gap))
+            let miss = try measures(kind, &random)
+            let isLike = (1.4...2.8).contains(miss.ratio) && (0.01...0.7).contains(miss.gap)
+            #expect(!isLike, "ratio \(miss.ratio), gap \(miss.gap)")
+        }
+    }
+
+    @Test("One oval is one disc and one ellipse that is clearly not a disc") func oneOval() throws {
+        var random = RandomStream(seed: 3, "ovals")
+        for _ in 0..<100 {
+            let shapes = MarkKind.oneOval.mark(&random).parts.joined()
+            try #require(shapes.count == 2)
+            let aspects = shapes.map { shape -> Float in
+                if case .ellipse(_, let radii, _) = shape { return radii.y / radii.x }
+                return 1
+            }
+            #expect(aspects.contains(1) && aspects.contains { (0.4...0.8).contains($0) }, "\(aspects)")
+        }
+    }
+
     @Test("Every mark fits a circle of radius 1 around the origin", arguments: MarkKind.allCases)
     func marksFit(kind: MarkKind) {
         var random = RandomStream(seed: 4, "marks")

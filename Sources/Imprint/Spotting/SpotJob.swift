@@ -170,7 +170,7 @@ final class SpotJob {
     /// How many new composites the curve is fitted to at most.
     private var unseenCount: Int { min(200, 5 * poolSize) }
 
-    /// Fits the curve to photos that were not trained on; where none of them shows the mark, to new composites instead.
+    /// Fits the curve to photos that were not trained on; where none of them shows the mark, to new composites and near misses too.
     private func calibration(
         _ run: Run, _ parameters: Parameters, _ scores: [(label: String, score: Float)]
     ) throws -> SpotCalibration {
@@ -180,8 +180,8 @@ final class SpotJob {
             let pictures = try run.session.patches.unseen(unseenCount, isPositive: isPositive)
             return try run.session.scan(pictures, parameters, peaks: 0).map(\.score)
         }
+        if with.isEmpty || without.isEmpty { without += try unseen(isPositive: false) }
         if with.isEmpty { with = try unseen(isPositive: true) }
-        if without.isEmpty { without = try unseen(isPositive: false) }
         return SpotCalibration(with: with, without: without)
     }
 

@@ -15,6 +15,8 @@ final class SpotPatches {
     /// How many composites of either kind batches choose from.
     static let usualPoolSize = 600
     private let poolSize: Int
+    /// Whether a mirror image of the mark is the mark.
+    private let mirrors: Bool
 
     let negatives: [PatchSource]
     let positives: [PatchSource]
@@ -44,6 +46,7 @@ final class SpotPatches {
         self.seed = seed
         self.workers = workers
         self.poolSize = poolSize
+        mirrors = compositor.artworks.allSatisfy(\.isMirrorSymmetric)
         positivePool = Array(repeating: nil, count: poolSize)
         nearMissPool = positivePool
     }
@@ -105,7 +108,8 @@ final class SpotPatches {
         let window = PatchWindow(
             x: random.uniform(in: 0...1) * (Float(picture.width) - side) + side / 2,
             y: random.uniform(in: 0...1) * (Float(picture.height) - side) + side / 2, side: side,
-            angle: random.chance(0.3) ? Float(random.index(below: 4)) * .pi / 2 : 0, isMirrored: random.chance(0.5))
+            angle: random.chance(0.3) ? Float(random.index(below: 4)) * .pi / 2 : 0,
+            isMirrored: random.chance(0.5) && mirrors)
         return (picture, window, nil)
     }
 
@@ -121,7 +125,7 @@ final class SpotPatches {
         return PatchWindow(
             x: x + random.uniform(in: -1...1) * room, y: y + random.uniform(in: -1...1) * room, side: side,
             angle: angle,
-            isMirrored: random.chance(0.5))
+            isMirrored: random.chance(0.5) && mirrors)
     }
 
     private func target(_ window: PatchWindow, _ x: Float, _ y: Float) -> SpotLoss.Target {

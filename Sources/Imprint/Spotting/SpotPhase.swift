@@ -21,22 +21,15 @@ struct SpotPhase: Codable, Hashable, Sendable {
     /// The phases for data with photos that show the mark, or without.
     /// - Parameter scale: A factor on the steps.
     static func all(hasPositives: Bool, scale: Double) -> [SpotPhase] {
-        var phases = [
-            SpotPhase(
-                steps: 1800, learningRate: 3e-3, composites: 0.4, nearMisses: 0.3, anywhere: 0.3, mined: 0, found: 0),
-            SpotPhase(
-                steps: 1500, learningRate: 2e-3, composites: 0.4, nearMisses: 0.22, anywhere: 0.1, mined: 0.28, found: 0
-            ),
-        ]
-        if hasPositives {
-            for (steps, rate) in [(1200, 2e-3), (2000, 3e-3)] as [(Int, Float)] {
-                phases.append(
-                    SpotPhase(
-                        steps: steps, learningRate: rate, composites: 0.25, nearMisses: 0.18, anywhere: 0.1,
-                        mined: 0.27,
-                        found: 0.2))
-            }
-        }
+        let first = SpotPhase(
+            steps: 3000, learningRate: 3e-3, composites: 0.4, nearMisses: 0.3, anywhere: 0.3, mined: 0, found: 0)
+        let mining = SpotPhase(
+            steps: 2500, learningRate: 3e-3, composites: 0.4, nearMisses: 0.22, anywhere: 0.1, mined: 0.28, found: 0)
+        let finding = SpotPhase(
+            steps: 1800, learningRate: 2.5e-3, composites: 0.25, nearMisses: 0.18, anywhere: 0.1, mined: 0.27,
+            found: 0.2)
+        var phases = [first, mining] + (hasPositives ? [finding, finding] : [mining])
+        if hasPositives { (phases[3].steps, phases[3].learningRate) = (2700, 3e-3) }
         for place in phases.indices { phases[place].steps = max(Int(Double(phases[place].steps) * scale), 1) }
         return phases
     }

@@ -27,11 +27,10 @@ public struct Artwork: Sendable {
         source = .picture(marks)
     }
 
-    /// Takes the marks of the recipe's first label, drawn anew each time with the variation that their kinds have; those of its
-    /// other labels are near misses.
+    /// Takes the marks and near misses that the recipe composites, drawn anew each time with the variation that their kinds have.
     ///
-    /// The mirror image of a recipe's mark counts as the mark itself. Near misses that cannot be told from the mark once it
-    /// is turned are left out.
+    /// Where it names none, the marks are those of its first label, and the near misses those of its other labels which can be told
+    /// from the mark however it is turned. The mirror image of a recipe's mark counts as the mark itself.
     public init(_ recipe: DrawingRecipe) {
         name = recipe.name
         isMirrorSymmetric = true
@@ -66,26 +65,31 @@ public struct Artwork: Sendable {
     func mark(_ random: inout RandomStream) -> Design {
         switch source {
         case .picture(let marks): marks.design
-        case .recipe(let marks): Design(marks.labels[0].kind(&random).mark(&random))
+        case .recipe(let marks): Design(marks.marks.kind(&random).mark(&random))
         }
     }
 }
 
 /// The marks of a recipe.
 struct RecipeMarks: Sendable {
-    let labels: [DrawingRecipe.Label]
-    /// What no turn of the mark is, by weight.
-    let nearMisses: DrawingRecipe.Label
+    let marks: [DrawingRecipe.WeightedMark]
+    /// What no turn of the mark is.
+    let nearMisses: [DrawingRecipe.WeightedMark]
 
     /// From which share of a common area on a kind of mark cannot be told from another one by its shape.
     private static let overlapLimit: Float = 0.86
 
     init(_ recipe: DrawingRecipe) {
-        labels = recipe.labels
+        if let compositing = recipe.compositing {
+            (marks, nearMisses) = (compositing.marks, compositing.nearMisses)
+            return
+        }
+        let marks = recipe.labels[0].marks
+        self.marks = marks
         var random = RandomStream(seed: 0, "likeness")
         let examples = 4
         let likenesses = (0..<examples).map { _ in
-            Likeness(Design(recipe.labels[0].kind(&random).mark(&random)), inked: [], turnsFully: true)
+            Likeness(Design(marks.kind(&random).mark(&random)), inked: [], turnsFully: true)
         }
         let others = recipe.labels.dropFirst().flatMap(\.marks).filter { other in
             let overlaps = (0..<examples).flatMap { _ in
@@ -94,7 +98,6 @@ struct RecipeMarks: Sendable {
             }
             return (overlaps.max() ?? 0) < Self.overlapLimit
         }
-        nearMisses = DrawingRecipe.Label(
-            name: "", marks: others.isEmpty ? [DrawingRecipe.WeightedMark(kind: .nothing, weight: 1)] : others)
+        nearMisses = others.isEmpty ? [DrawingRecipe.WeightedMark(kind: .nothing, weight: 1)] : others
     }
 }

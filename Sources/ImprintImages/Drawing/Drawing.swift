@@ -45,7 +45,7 @@ struct Drawing {
         blur = random.uniform(in: ranges.blur) * side
         noise = random.uniform(in: ranges.noise)
 
-        kind = recipe.labels[label].kind(&random)
+        kind = recipe.labels[label].marks.kind(&random)
         mark = kind.mark(&random)
         noiseStream = random
     }

@@ -2,7 +2,7 @@ internal import ImprintCore
 
 /// A recipe for a data set of drawn images: which marks the labels show, and how varied the pictures are.
 ///
-/// Recipes are JSON files in `datasets/`; every field is required, and a range is written as `[lowest, highest]`.
+/// Recipes are JSON files in `datasets/`; every field but `compositing` is required, and a range is written as `[lowest, highest]`.
 /// An image depends on the recipe, the seed, its label and its index and on nothing else: the samples are computed
 /// with additions, products, quotients and square roots alone, which are the same on every platform.
 public struct DrawingRecipe: Codable, Sendable, Equatable {
@@ -24,6 +24,17 @@ public struct DrawingRecipe: Codable, Sendable, Equatable {
     public let ranges: Ranges
     /// How often a picture has certain properties.
     public let shares: Shares
+    /// What is composited where the recipe is artwork; where `nil`, the marks of the first label, and of the others what no turn of
+    /// them is.
+    public let compositing: Compositing?
+
+    /// What is composited where the recipe is artwork.
+    public struct Compositing: Codable, Sendable, Equatable {
+        /// What the logo looks like, at least one.
+        public let marks: [WeightedMark]
+        /// What could be taken for it, however it is turned, and is not it, at least one.
+        public let nearMisses: [WeightedMark]
+    }
 
     /// One label of the data set.
     public struct Label: Codable, Sendable, Equatable {
@@ -89,14 +100,14 @@ public struct DrawingRecipe: Codable, Sendable, Equatable {
     }
 }
 
-extension DrawingRecipe.Label {
+extension [DrawingRecipe.WeightedMark] {
     /// A random kind, by weight.
     func kind(_ random: inout RandomStream) -> MarkKind {
-        var position = random.uniform() * marks.reduce(0) { $0 + $1.weight }
-        for mark in marks.dropLast() {
+        var position = random.uniform() * reduce(0) { $0 + $1.weight }
+        for mark in dropLast() {
             if position < mark.weight { return mark.kind }
             position -= mark.weight
         }
-        return marks[marks.count - 1].kind
+        return self[count - 1].kind
     }
 }

@@ -67,59 +67,65 @@ extension DrawingRecipe {
 
     static let formatVersion = 1
 
+    /// Whether the value of a field can be drawn.
+    private typealias Check = (isValid: Bool, field: String, found: String, expected: String)
+
     /// The first field whose value cannot be drawn, if any.
     private var problem: (field: String, found: String, expected: String)? {
-        let checks: [(isValid: Bool, field: String, found: String, expected: String)] =
-            [
-                (!name.isEmpty && !name.contains("/"), "name", "\"\(name)\"", "a file name without \"/\""),
-                ((16...1024).contains(size), "size", "\(size)", "16…1024 pixels"),
-                (labels.count >= 2, "labels", "\(labels.count)", "at least 2 labels"),
-                (Set(labels.map(\.name)).count == labels.count, "labels", "a name twice", "different names"),
-                (count >= labels.count, "count", "\(count)", "at least an image per label"),
-                check(ranges.span, within: 0.1...1, "span"),
-                check(ranges.rotationDegrees, within: -180...180, "rotationDegrees"),
-                check(ranges.tiltDegrees, within: 0...60, "tiltDegrees"),
-                check(ranges.blur, within: 0...0.03, "blur"),
-                check(ranges.noise, within: 0...0.5, "noise"),
-                check(shares.busyBackground, "busyBackground"), check(shares.plate, "plate"),
-                check(shares.lightInk, "lightInk"), check(shares.twoColors, "twoColors"),
-                check(shares.handDrawn, "handDrawn"),
-                check(shares.outlined, "outlined"), check(shares.hatched, "hatched"), check(shares.worn, "worn"),
+        var checks: [Check] = [
+            (!name.isEmpty && !name.contains("/"), "name", "\"\(name)\"", "a file name without \"/\""),
+            ((16...1024).contains(size), "size", "\(size)", "16…1024 pixels"),
+            (labels.count >= 2, "labels", "\(labels.count)", "at least 2 labels"),
+            (Set(labels.map(\.name)).count == labels.count, "labels", "a name twice", "different names"),
+            (count >= labels.count, "count", "\(count)", "at least an image per label"),
+            check(ranges.span, within: 0.1...1, "span"),
+            check(ranges.rotationDegrees, within: -180...180, "rotationDegrees"),
+            check(ranges.tiltDegrees, within: 0...60, "tiltDegrees"),
+            check(ranges.blur, within: 0...0.03, "blur"),
+            check(ranges.noise, within: 0...0.5, "noise"),
+            check(shares.busyBackground, "busyBackground"), check(shares.plate, "plate"),
+            check(shares.lightInk, "lightInk"), check(shares.twoColors, "twoColors"),
+            check(shares.handDrawn, "handDrawn"),
+            check(shares.outlined, "outlined"), check(shares.hatched, "hatched"), check(shares.worn, "worn"),
+            (
+                shares.outlined + shares.hatched + shares.worn <= 1, "shares.worn", "\(shares.worn)",
+                "at most 1 together with outlined and hatched"
+            ),
+        ]
+        for (index, label) in labels.enumerated() {
+            let isFolderName = !label.name.isEmpty && !label.name.contains("/") && !label.name.hasPrefix(".")
+            checks.append(
                 (
-                    shares.outlined + shares.hatched + shares.worn <= 1, "shares.worn", "\(shares.worn)",
-                    "at most 1 together with outlined and hatched"
-                ),
-            ]
-            + labels.enumerated().flatMap { index, label in
-                [
-                    (
-                        !label.name.isEmpty && !label.name.contains("/") && !label.name.hasPrefix("."),
-                        "labels[\(index)].name", "\"\(label.name)\"", "a folder name: no \"/\", no leading \".\""
-                    ),
-                    (!label.marks.isEmpty, "labels[\(index)].marks", "none", "at least one mark"),
-                ]
-                    + label.marks.enumerated().map { position, mark in
-                        (
-                            mark.weight > 0 && mark.weight <= 1e6, "labels[\(index)].marks[\(position)].weight",
-                            "\(mark.weight)", "a number above 0, at most a million"
-                        )
-                    }
-            }
+                    isFolderName, "labels[\(index)].name", "\"\(label.name)\"",
+                    "a folder name: no \"/\", no leading \".\""
+                ))
+            checks += check(label.marks, "labels[\(index)].marks")
+        }
+        if let compositing {
+            checks += check(compositing.marks, "compositing.marks")
+            checks += check(compositing.nearMisses, "compositing.nearMisses")
+        }
         return checks.first { !$0.isValid }.map { ($0.field, $0.found, $0.expected) }
     }
 
-    private func check(
-        _ range: ClosedRange<Float>, within limits: ClosedRange<Float>, _ field: String
-    ) -> (isValid: Bool, field: String, found: String, expected: String) {
+    private func check(_ marks: [WeightedMark], _ field: String) -> [Check] {
+        [(!marks.isEmpty, field, "none", "at least one mark")]
+            + marks.enumerated().map { position, mark in
+                (
+                    mark.weight > 0 && mark.weight <= 1e6, "\(field)[\(position)].weight", "\(mark.weight)",
+                    "a number above 0, at most a million"
+                )
+            }
+    }
+
+    private func check(_ range: ClosedRange<Float>, within limits: ClosedRange<Float>, _ field: String) -> Check {
         (
             limits.contains(range.lowerBound) && limits.contains(range.upperBound), "ranges.\(field)",
             "[\(range.lowerBound), \(range.upperBound)]", "within [\(limits.lowerBound), \(limits.upperBound)]"
         )
     }
 
-    private func check(
-        _ share: Float, _ field: String
-    ) -> (isValid: Bool, field: String, found: String, expected: String) {
+    private func check(_ share: Float, _ field: String) -> Check {
         ((0...1).contains(share), "shares.\(field)", "\(share)", "0…1")
     }
 }

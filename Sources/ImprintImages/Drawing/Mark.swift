@@ -54,6 +54,20 @@ public enum MarkKind: String, Codable, Sendable, CaseIterable {
     case glyph
     /// Nothing: the background alone.
     case nothing
+    /// Two circles as they are met on things and drawn by hand: with ratios and gaps beyond those of `twoCircles`.
+    case looseTwoCircles
+    /// Two circles that touch or overlap.
+    case touching
+    /// Two circles of which one is an ellipse.
+    case oneOval
+    /// Two discs of which one is a little larger.
+    case similarDiscs
+    /// A disc with a small one, between that of two circles and a tiny dot.
+    case smallDot
+    /// Two discs as in two circles, but a disc's width from each other.
+    case apart
+    /// Three to six discs of about the same size in a row, or in two.
+    case rowOfDiscs
 }
 
 extension MarkKind {
@@ -123,7 +137,63 @@ extension MarkKind {
             return Mark(fitting: [Glyph.random(&random)])
         case .nothing:
             return Mark(fitting: [])
+        case .looseTwoCircles:
+            var pair = Pair(&random)
+            pair.ratio = random.uniform(in: 1.6...2.3)
+            pair.gap = random.uniform(in: 0.1...0.42)
+            return pair.discs
+        case .touching:
+            var pair = Pair(&random)
+            pair.ratio = random.uniform(in: 1.4...2.6)
+            pair.gap = -random.uniform(in: 0...0.6)
+            return pair.discs
+        case .oneOval:
+            return Self.oneOval(&random)
+        case .similarDiscs:
+            var pair = Pair(&random)
+            pair.ratio = random.uniform(in: 1.05...1.35)
+            pair.gap = random.uniform(in: 0.05...0.6)
+            return pair.discs
+        case .smallDot:
+            var pair = Pair(&random)
+            pair.ratio = random.uniform(in: 2.9...4)
+            pair.gap = random.uniform(in: 0.1...0.6)
+            return pair.discs
+        case .apart:
+            var pair = Pair(&random)
+            pair.ratio = random.uniform(in: 1.4...3)
+            pair.gap = random.uniform(in: 0.75...1.3)
+            return pair.discs
+        case .rowOfDiscs:
+            return Self.rowOfDiscs(&random)
         }
+    }
+
+    private static func oneOval(_ random: inout RandomStream) -> Mark {
+        var pair = Pair(&random)
+        pair.gap = random.uniform(in: 0...0.45)
+        let isLarge = random.chance(0.6)
+        let aspect = random.uniform(in: 0.45...0.75)
+        let direction = random.direction()
+        return Mark(
+            fitting: pair.arranged { center, radius in
+                (radius == 1) == isLarge
+                    ? .ellipse(center: center, radii: Point(radius, radius * aspect), direction: direction)
+                    : .disc(center: center, radius: radius)
+            })
+    }
+
+    private static func rowOfDiscs(_ random: inout RandomStream) -> Mark {
+        let step = random.uniform(in: 2.2...3.4)
+        let columns = 2 + random.index(below: 3)
+        let rows = columns == 2 || random.chance(0.3) ? 2 : 1
+        let direction = random.direction()
+        let discs = (0..<(rows * columns)).map { place in
+            let along = direction * (Float(place % columns) * step)
+            let across = Point(-direction.y, direction.x) * (Float(place / columns) * step)
+            return [Shape.disc(center: along + across, radius: random.uniform(in: 0.9...1.1))]
+        }
+        return Mark(fitting: discs)
     }
 
     private static func threeDiscs(_ random: inout RandomStream) -> Mark {
