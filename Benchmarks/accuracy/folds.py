@@ -15,9 +15,26 @@ def lines(*command):
     return [json.loads(line) for line in run.stdout.splitlines()]
 
 
+def photo_files(photos):
+    """The files of the data set, in their order."""
+    return sorted(str(path) for label in photos.iterdir() if label.is_dir() for path in label.rglob("*") if path.is_file())
+
+
+def listed(file, photos):
+    """The files of the data set in the groups of a JSON file, a list of lists of paths relative to it; each other one by itself."""
+    groups = [[str(photos / path) for path in group] for group in json.loads(file.read_text())]
+    named = [path for group in groups for path in group]
+    files = photo_files(photos)
+    if unknown := set(named) - set(files):
+        sys.exit(f"{file} names {sorted(unknown)[0]}, which is not there; expected paths relative to {photos}.")
+    if len(named) > len(set(named)):
+        sys.exit(f"{file} names a photo twice; expected each in one group.")
+    return groups + [[path] for path in files if path not in set(named)]
+
+
 def grouped(imprint, photos):
     """The files of the data set in groups that show the same."""
-    files = sorted(str(path) for label in photos.iterdir() if label.is_dir() for path in label.rglob("*") if path.is_file())
+    files = photo_files(photos)
     root = {file: file for file in files}
 
     def find(file):
@@ -38,6 +55,7 @@ def grouped(imprint, photos):
 
 def folds(groups, count, seed):
     """Groups dealt out, the largest first, each to the fold that has the fewest photos of its label."""
+    groups = list(groups)
     random.Random(seed).shuffle(groups)
     parts = [[] for _ in range(count)]
     for group in sorted(groups, key=len, reverse=True):

@@ -28,6 +28,18 @@ CLONES void imprint_sample_patch(const uint8_t *image, int32_t width, int32_t he
         }
 }
 
+CLONES void imprint_halve(const uint8_t *image, int32_t width, int32_t height, uint8_t *half) {
+    int32_t columns = width / 2;
+    for (int32_t row = 0; row < height / 2; row++) {
+        const uint8_t *upper = image + (size_t)2 * row * width * 3, *lower = upper + (size_t)width * 3;
+        for (int32_t column = 0; column < columns; column++, upper += 6, lower += 6, half += 3) {
+            half[0] = (upper[0] + upper[3] + lower[0] + lower[3] + 2) / 4;
+            half[1] = (upper[1] + upper[4] + lower[1] + lower[4] + 2) / 4;
+            half[2] = (upper[2] + upper[5] + lower[2] + lower[5] + 2) / 4;
+        }
+    }
+}
+
 CLONES void imprint_recolor_patch(uint8_t *patch, size_t pixels, const uint8_t *tables, const int32_t order[3],
                                   float grey) {
     for (size_t i = 0; i < pixels; i++, patch += 3) {

@@ -20,6 +20,8 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
     case noSaliency(network: String)
     /// Spotting a mark takes two labels, that of the mark and another one.
     case notTwoLabels(labels: [String])
+    /// A photo that was read at the start cannot be read any more; the file holds what was done, where checkpoints are written.
+    case photoLost(reason: String, checkpoint: String?)
     /// All photos show the mark.
     case noPhotosWithoutMark(label: String, folder: String)
     /// Another process saves a run in the same folder.
@@ -64,6 +66,10 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
         case .notTwoLabels(let labels):
             "there are the labels \(labels.joined(separator: ", ")), expected two with that of the artwork: one for the logo, and one "
                 + "for photos without it; put all of these into one folder"
+        case .photoLost(let reason, let checkpoint):
+            "training ended because a photo was lost that it had read before. \(reason) Put the photo back, then "
+                + (checkpoint.map { "resume from \($0)" } ?? "train again")
+                + ", or with more --memory to read it but once"
         case .noPhotosWithoutMark(let label, let folder):
             "\(folder) has no photos but those of \(label); add a folder of photos that do not show it"
         case .checkpointInUse(let folder):

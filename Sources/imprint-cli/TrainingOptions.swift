@@ -123,7 +123,7 @@ struct TrainingOptions: ParsableArguments {
             ("--batch-size", batchSize != 32), ("--learning-rate", learningRate.description != "0.02"),
             ("--label-smoothing", labelSmoothing != 0), ("--class-weights", classWeights != .none),
             ("--average", average != nil), ("--patience", patience != nil), ("--minutes", minutes != nil),
-            ("--memory", memory != nil), ("--no-calibration", noCalibration),
+            ("--no-calibration", noCalibration),
         ]
         let names = given.filter(\.1).map(\.0)
         guard names.isEmpty else {

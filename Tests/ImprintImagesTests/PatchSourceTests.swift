@@ -1,5 +1,6 @@
 import Foundation
 import ImprintCore
+import TestSupport
 import Testing
 
 @testable import ImprintImages
@@ -16,18 +17,67 @@ import Testing
         return image
     }
 
-    private func read(_ picture: Image, _ window: PatchWindow, side: Int) -> [UInt8] {
+    private func read(_ picture: PatchSource, _ window: PatchWindow, side: Int) throws -> [UInt8] {
         var patch = [UInt8](repeating: 0, count: side * side * 3)
-        patch.withUnsafeMutableBufferPointer { PatchSource(picture).read(window, side: side, into: $0) }
+        try patch.withUnsafeMutableBufferPointer { try picture.read(window, side: side, into: $0) }
         return patch
     }
 
-    @Test("A window of the picture's own size is the picture") func whole() {
-        var image = Image(width: 64, height: 64, channels: 3)
+    private func noise(width: Int, height: Int) -> Image {
+        var image = Image(width: width, height: height, channels: 3)
         var stream = RandomStream(seed: 1, "picture")
         for place in image.samples.indices { image.samples[place] = UInt8(stream.index(below: 256)) }
-        let patch = read(image, PatchWindow(x: 31.5, y: 31.5, side: 64), side: 64)
-        #expect(patch == image.samples)
+        return image
+    }
+
+    @Test("A window of the picture's own size is the picture") func whole() throws {
+        let image = noise(width: 64, height: 64)
+        #expect(try read(PatchSource(image), PatchWindow(x: 31.5, y: 31.5, side: 64), side: 64) == image.samples)
+    }
+
+    @Test(
+        "A window of two or four pixels for each of the patch is the mean of theirs, rounded each time",
+        arguments: [2, 4])
+    func halves(pixels: Int) throws {
+        var image = noise(width: 199, height: 194)
+        let window = PatchWindow(x: 95.5, y: 95.5, side: 192)
+        let patch = try read(PatchSource(image), window, side: 192 / pixels)
+        for _ in 0..<(pixels / 2) {
+            var half = Image(width: image.width / 2, height: image.height / 2, channels: 3)
+            for row in 0..<half.height {
+                for column in 0..<half.width {
+                    for channel in 0..<3 {
+                        let four = [(0, 0), (0, 1), (1, 0), (1, 1)].map { down, right in
+                            Int(image.samples[((2 * row + down) * image.width + 2 * column + right) * 3 + channel])
+                        }
+                        half.samples[(row * half.width + column) * 3 + channel] = UInt8((four.reduce(0, +) + 2) / 4)
+                    }
+                }
+            }
+            image = half
+        }
+        let side = 192 / pixels
+        #expect(patch == image.part(left: 0, top: 0, width: side, height: side).samples)
+    }
+
+    @Test(
+        "A photo that is read when needed is as it is in memory; one that is gone or another one is an error that names it"
+    )
+    func photos() throws {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "a.png")
+            try ImageFile.write(noise(width: 600, height: 420), to: file)
+            let image = try PatchSource.read(file)
+            let photo = PatchSource(file, width: image.width, height: image.height)
+            let window = PatchWindow(x: 240, y: 150, side: 160, angle: 0.3)
+            #expect(try read(photo, window, side: 96) == read(PatchSource(image), window, side: 96))
+            #expect(try photo.image() == image)
+            try ImageFile.write(noise(width: 300, height: 420), to: file)
+            let changed = #expect(throws: ImageError.self) { try photo.image() }
+            #expect("\(try #require(changed))".contains("a.png cannot be read: it has changed, from 478x335 pixels,"))
+            try FileManager.default.removeItem(at: file)
+            #expect(throws: ImageError.self) { try read(photo, window, side: 96) }
+        }
     }
 
     @Test(
@@ -37,9 +87,9 @@ import Testing
             PatchWindow(x: 90, y: 95, side: 140, angle: -2, isMirrored: true), PatchWindow(x: 120, y: 70, side: 190),
             PatchWindow(x: 100, y: 80, side: 96, isMirrored: true),
         ])
-    func places(window: PatchWindow) {
+    func places(window: PatchWindow) throws {
         let image = picture(width: 240, height: 180, x: 104, y: 84, radius: 9)
-        let patch = read(image, window, side: 96)
+        let patch = try read(PatchSource(image), window, side: 96)
         var (sum, sumX, sumY): (Float, Float, Float) = (0, 0, 0)
         for row in 0..<96 {
             for column in 0..<96 {

@@ -233,6 +233,8 @@ void imprint_move_towards(float *values, const float *targets, size_t count, flo
 // y = m3*column + m4*row + m5, in pixels from the centre of the first one; bilinear, borders continued.
 void imprint_sample_patch(const uint8_t *image, int32_t width, int32_t height, const float map[6], uint8_t *patch,
                           int32_t side);
+// An image of 3 channels at half its size, each pixel the mean of four, rounded; an odd last row or column is left out.
+void imprint_halve(const uint8_t *image, int32_t width, int32_t height, uint8_t *half);
 // Each pixel's channel c becomes tables[256 * c + the channel order[c]], and that by the share grey its luma.
 void imprint_recolor_patch(uint8_t *patch, size_t pixels, const uint8_t *tables, const int32_t order[3], float grey);
 

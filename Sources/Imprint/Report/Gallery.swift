@@ -105,7 +105,9 @@ struct Gallery {
             x: (box.x + box.width / 2) * Float(picture.width), y: (box.y + box.height / 2) * Float(picture.height),
             side: side)
         var part = Image(width: Self.side, height: Self.side)
-        part.samples.withUnsafeMutableBufferPointer { PatchSource(picture).read(window, side: Self.side, into: $0) }
+        try part.samples.withUnsafeMutableBufferPointer {
+            try PatchSource(picture).read(window, side: Self.side, into: $0)
+        }
         let name = result.url.lastPathComponent
         let whole = try Thumbnail(small.framed(box)).html(
             alternative: "\(name), with the place that looks most like the mark")

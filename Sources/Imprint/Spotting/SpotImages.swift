@@ -4,13 +4,20 @@ internal import ImprintFormats
 internal import ImprintImages
 internal import Synchronization
 
-/// The photos of a run that spots a mark, in memory as whole pictures.
+/// The photos of a run that spots a mark, as whole pictures.
+///
+/// They are kept in memory as far as the limit goes; the others are read whenever they are needed. Nothing but time depends on the limit.
 struct SpotImages {
+    /// How many bytes of photos are kept in memory at most where the configuration does not say.
+    static let usualMemoryLimit = 512 << 20
+
     /// A photo and its label.
     struct Item {
         let url: URL
         let label: String
         let picture: PatchSource
+        /// The photo as it is in its file, where it is in memory.
+        let whole: Image?
     }
 
     let training: [Item]
@@ -32,22 +39,39 @@ struct SpotImages {
         let sides = try ImageSides(folder, configuration, earlier: earlier, onEvent: onEvent)
         SystemMemory.returnFreed()
         let total = sides.training.count + sides.validation.count
+        var room = configuration.memoryLimit ?? min(SystemMemory.available / 2, Self.usualMemoryLimit)
         func read(
             _ items: [ImageFolder.Item], after done: Int
         ) -> (items: [Item], skipped: [SkippedImage], kept: [ImageFolder.Item]) {
-            let results = workers.map(items.count, onProgress: { onEvent(.reading(done: done + $0, of: total)) }) {
-                place in
-                Result { () throws(ImageError) in PatchSource(try PatchSource.read(items[place].url)) }
-            }
             var (read, skipped, kept): ([Item], [SkippedImage], [ImageFolder.Item]) = ([], [], [])
-            for (item, result) in zip(items, results) {
-                switch result {
-                case .success(let picture):
-                    read.append(Item(url: item.url, label: folder.labels[item.label], picture: picture))
-                    kept.append(item)
-                case .failure(let reason): skipped.append(SkippedImage(url: item.url, reason: reason))
+            // In portions, so that no more than one of them is in memory beyond the limit.
+            for start in stride(from: 0, to: items.count, by: 32) {
+                let portion = items[start..<min(start + 32, items.count)]
+                let results = workers.map(portion.count) { place in
+                    Result { () throws(ImageError) in
+                        let whole = try ImageFile.decode(portion[start + place].url)
+                        let image = PatchSource.shrunk(whole)
+                        return (image, isWhole: image == whole)
+                    }
                 }
+                for (item, result) in zip(portion, results) {
+                    switch result {
+                    case .success(let (image, isWhole)):
+                        let fits = image.samples.count <= room
+                        if fits { room -= image.samples.count }
+                        let picture =
+                            fits ? PatchSource(image) : PatchSource(item.url, width: image.width, height: image.height)
+                        read.append(
+                            Item(
+                                url: item.url, label: folder.labels[item.label], picture: picture,
+                                whole: fits && isWhole ? image : nil))
+                        kept.append(item)
+                    case .failure(let reason): skipped.append(SkippedImage(url: item.url, reason: reason))
+                    }
+                }
+                onEvent(.reading(done: done + start + portion.count, of: total))
             }
+            SystemMemory.returnFreed()
             return (read, skipped, kept)
         }
         let first = read(sides.training, after: 0)

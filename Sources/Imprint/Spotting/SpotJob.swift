@@ -65,8 +65,7 @@ final class SpotJob {
         }
         let images = try SpotImages(
             folder, configuration, artwork, earlier: store?.resumed?.images, workers: workers, onEvent: onEvent)
-        let files = artwork.backgrounds.isEmpty ? images.negatives.map(\.url) : artwork.backgrounds
-        let backdrops = try Backdrops(files, size: 224, seed: configuration.seed, workers: workers)
+        let backdrops = try backdrops(images)
         let session = try makeSession(images, backdrops)
         let run = Run(
             session: session, images: images, writer: CheckpointWriter(store, onEvent: onEvent), settings: settings)
@@ -92,18 +91,33 @@ final class SpotJob {
                     network: session.network.name, parameterCount: layout.trainableParameterCount,
                     trainedCount: layout.trainableParameterCount, epochs: session.phases.count, resumed: resumed,
                     replacesCheckpoint: store?.replacesFinished ?? false, leakage: images.leakage)))
-        while session.progress.history.count < session.phases.count && !isStopped { try trainPhase(run) }
-        guard session.progress.best != nil else {
+        let model: (weights: WeightsFile, evaluation: Evaluation?)
+        do {
+            while session.progress.history.count < session.phases.count && !isStopped { try trainPhase(run) }
+            guard session.progress.best != nil else {
+                run.writer.save { try checkpoint(run) }
+                throw ImprintError.stoppedTooEarly(checkpoint: run.writer.path)
+            }
+            model = try self.model(run)
+        } catch let error as ImageError {
             run.writer.save { try checkpoint(run) }
-            throw ImprintError.stoppedTooEarly(checkpoint: run.writer.path)
+            throw ImprintError.photoLost(reason: "\(error)", checkpoint: run.writer.path)
         }
-        let model = try model(run)
         run.writer.save { try checkpoint(run, isFinished: !isStopped) }
         let result = TrainingResult(
             weights: model.weights, evaluation: model.evaluation, ending: isStopped ? .stopped : .completed,
             seconds: clock.seconds, lost: [], checkpointFailure: run.writer.failure, isRepeatable: !isStopped)
         onEvent(.finished(result))
         return result
+    }
+
+    /// What composites have behind them.
+    private func backdrops(_ images: SpotImages) throws -> Backdrops {
+        let (photos, others) = (images.negatives, artwork.backgrounds)
+        defer { SystemMemory.returnFreed() }
+        return try Backdrops(
+            others.isEmpty ? photos.map(\.url) : others, size: 224, seed: configuration.seed, workers: workers,
+            inMemory: { others.isEmpty ? photos[$0].whole : nil })
     }
 
     private func makeSession(_ images: SpotImages, _ backdrops: Backdrops) throws -> SpotSession {

@@ -52,14 +52,14 @@ final class SpotPatches {
     }
 
     /// Fills the patches of a batch, [N, 96, 96, 3], and tells what each shows.
-    /// - Throws: `ImageError` where a composite cannot be drawn.
+    /// - Throws: `ImageError` where a composite cannot be drawn, or a photo can no longer be read.
     func fill(
         _ patches: UnsafeMutableBufferPointer<UInt8>, of phase: SpotPhase, step: Int
     ) throws(ImageError) -> [SpotLoss.Target?] {
         try refreshPool(before: step)
         let patchCount = SpotPhase.patchSide * SpotPhase.patchSide * 3
         let shares = [phase.composites, phase.nearMisses, phase.anywhere, phase.mined, phase.found]
-        return workers.map(SpotPhase.batchSize) { index in
+        return try workers.map(SpotPhase.batchSize) { index throws(ImageError) in
             var random = RandomStream(seed: seed, "patch", step, index)
             let patch = UnsafeMutableBufferPointer(rebasing: patches[(index * patchCount)..<((index + 1) * patchCount)])
             var position = (Float(index) + random.uniform()) / Float(SpotPhase.batchSize) * shares.reduce(0, +)
@@ -69,7 +69,7 @@ final class SpotPatches {
                 kind += 1
             }
             let (picture, window, target) = choose(kind, &random)
-            picture.read(window, side: SpotPhase.patchSide, into: patch)
+            try picture.read(window, side: SpotPhase.patchSide, into: patch)
             PatchJitter(&random).change(patch, side: SpotPhase.patchSide)
             return target
         }

@@ -34,10 +34,15 @@ final class SpotScanner {
     private let stride: Int
     /// The plans of the sizes that were met last.
     private(set) var plans: [Shape: Plan] = [:]
-    /// How many are kept: four shapes of pictures, at every size.
-    private var planLimit: Int { 4 * levels.count }
+    /// How many are kept.
+    private let planLimit: Int
 
-    init(_ network: Network, parameters: Parameters, preprocessing: Preprocessing, levels: [Int], stride: Int) {
+    /// - Parameter shapes: How many shapes of pictures are kept in mind, with a plan for every size; a few dozen MB each.
+    init(
+        _ network: Network, parameters: Parameters, preprocessing: Preprocessing, levels: [Int], stride: Int,
+        shapes: Int = 4
+    ) {
+        planLimit = shapes * levels.count
         self.preprocessing = preprocessing
         self.network = network
         self.parameters = parameters

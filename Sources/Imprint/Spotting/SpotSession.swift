@@ -119,13 +119,18 @@ final class SpotSession {
     /// Looks at pictures with some parameters; the threads share the pictures.
     func scan(_ pictures: [PatchSource], _ parameters: Parameters, peaks: Int) throws -> [SpotScanner.Scan] {
         let levels = SpotScanner.levels
+        // Shape by shape, so that each is planned for once.
+        let order = pictures.indices.sorted {
+            (pictures[$0].width, pictures[$0].height, $0) < (pictures[$1].width, pictures[$1].height, $1)
+        }
         let parts = workers.map(workers.count) { worker in
             Result {
                 let scanner = SpotScanner(
                     network, parameters: parameters, preprocessing: SpotScanner.preprocessing, levels: levels,
-                    stride: 16)
-                return try stride(from: worker, to: pictures.count, by: workers.count).map { place in
-                    (place, try scanner.scan(pictures[place].image, peaks: peaks))
+                    stride: 16, shapes: 1)
+                return try stride(from: worker, to: order.count, by: workers.count).map { turn in
+                    let place = order[turn]
+                    return (place, try scanner.scan(pictures[place].image(), peaks: peaks))
                 }
             }
         }

@@ -20,10 +20,12 @@ public final class Backdrops: Sendable {
     ///   - seed: What this chance follows from.
     ///   - workers: The threads that share the reading.
     ///   - onRead: Told now and then how many photos have been read.
+    ///   - picture: The photo of a place, as it is in its file, where it is in memory already: it takes no more of it then. Called on
+    ///     any of the threads.
     /// - Throws: `ImageError.tooManyUnreadable` where more than half of the photos cannot be read.
     public init(
         _ files: [URL], size: Int, byteLimit: Int = 256 << 20, seed: UInt64 = 0, workers: Workers,
-        onRead: (Int) -> Void = { _ in }
+        onRead: (Int) -> Void = { _ in }, inMemory picture: (_ place: Int) -> Image? = { _ in nil }
     ) throws(ImageError) {
         precondition((16...1024).contains(size), "a composite has 16 to 1024 pixels a side, not \(size)")
         self.size = size
@@ -36,20 +38,21 @@ public final class Backdrops: Sendable {
         var read = 0
         // In portions of a fixed size, so that the same photos are kept for any number of threads.
         while read < order.count && bytes < byteLimit {
-            let portion = order[read..<min(read + 32, order.count)].map { files[$0] }
+            let portion = Array(order[read..<min(read + 32, order.count)])
             let results = workers.map(portion.count) { place in
                 Result { () throws(ImageError) in
-                    try ImageFile.decode(
-                        portion[place], coveringShortSide: ImageFile.shortSideToDecode(covering: shortSide)
+                    if let photo = picture(portion[place]) { return photo.shrunk(toShortSide: shortSide) }
+                    return try ImageFile.decode(
+                        files[portion[place]], coveringShortSide: ImageFile.shortSideToDecode(covering: shortSide)
                     ).shrunk(toShortSide: shortSide)
                 }
             }
-            for (file, result) in zip(portion, results) {
+            for (place, result) in zip(portion, results) {
                 switch result {
                 case .success(let photo):
                     photos.append(photo)
                     bytes += photo.samples.count
-                case .failure(let reason): skipped.append(SkippedImage(url: file, reason: reason))
+                case .failure(let reason): skipped.append(SkippedImage(url: files[place], reason: reason))
                 }
             }
             read += portion.count

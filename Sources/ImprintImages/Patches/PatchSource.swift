@@ -29,30 +29,61 @@ package struct PatchWindow: Codable, Hashable, Sendable {
     }
 }
 
-/// A picture at its size and halved again and again, so that a part of any size is read without loss and without aliasing.
+/// A picture that parts of any size are read of, without loss and without aliasing.
+///
+/// It is in memory, or a photo that is read whenever it is needed.
 package struct PatchSource: Sendable {
-    private let levels: [Image]
-    /// The picture at its size.
-    package var image: Image { levels[0] }
-    package var width: Int { levels[0].width }
-    package var height: Int { levels[0].height }
+    private enum Origin {
+        case memory(Image)
+        case file(URL)
+    }
 
+    package let width: Int
+    package let height: Int
+    private let origin: Origin
+
+    /// A picture in memory.
     package init(_ image: Image) {
-        var levels = [image]
-        while let last = levels.last, min(last.width, last.height) >= 48 { levels.append(last.halved()) }
-        self.levels = levels
+        (width, height, origin) = (image.width, image.height, .memory(image))
+    }
+
+    /// A photo that is read whenever it is needed, as `PatchSource.read(_:)` does.
+    package init(_ photo: URL, width: Int, height: Int) {
+        (self.width, self.height, origin) = (width, height, .file(photo))
+    }
+
+    /// The picture at its size.
+    /// - Throws: `ImageError` where the photo can no longer be read, or another one has taken its place.
+    package func image() throws(ImageError) -> Image {
+        switch origin {
+        case .memory(let image): return image
+        case .file(let photo):
+            let image = try Self.read(photo)
+            guard (image.width, image.height) == (width, height) else {
+                let (before, now) = ("\(width)x\(height)", "\(image.width)x\(image.height)")
+                throw .unreadable(
+                    file: photo, reason: "it has changed, from \(before) pixels, as it is looked at, to \(now)")
+            }
+            return image
+        }
     }
 
     /// Reads a window into a patch of 3 channels.
-    package func read(_ window: PatchWindow, side: Int, into patch: UnsafeMutableBufferPointer<UInt8>) {
-        var level = 0
+    ///
+    /// With more than one and a half pixels for each of the patch, it is read of the picture at half its size, or at half of that.
+    /// - Throws: As `image()`.
+    package func read(
+        _ window: PatchWindow, side: Int, into patch: UnsafeMutableBufferPointer<UInt8>
+    ) throws(ImageError) {
+        var image = try image()
         var step = window.side / Float(side)
-        while step > 1.5 && level + 1 < levels.count {
-            level += 1
+        var shrink: Float = 1
+        while step > 1.5 && min(image.width, image.height) >= 48 {
+            // Made anew every time: this takes less time than the patch, and would take a third more memory.
+            image = image.halved()
             step /= 2
+            shrink /= 2
         }
-        let shrink = 1 / Float(1 << level)
-        let image = levels[level]
         let (cosine, sine) = (cosf(window.angle) * step, sinf(window.angle) * step)
         let middle = Float(side - 1) / 2
         let mirror: Float = window.isMirrored ? -1 : 1
@@ -69,24 +100,14 @@ package struct PatchSource: Sendable {
 extension Image {
     /// Half the size, each pixel the mean of four.
     fileprivate func halved() -> Image {
-        var half = Image(width: max(width / 2, 1), height: max(height / 2, 1), channels: 3)
-        samples.withUnsafeBufferPointer { source in
-            half.samples.withUnsafeMutableBufferPointer { target in
-                for y in 0..<half.height {
-                    for x in 0..<half.width {
-                        let first = (2 * y * width + 2 * x) * 3
-                        for channel in 0..<3 {
-                            let sum =
-                                Int(source[first + channel]) + Int(source[first + 3 + channel])
-                                + Int(source[first + 3 * width + channel])
-                                + Int(source[first + 3 * width + 3 + channel])
-                            target[(y * half.width + x) * 3 + channel] = UInt8((sum + 2) / 4)
-                        }
-                    }
-                }
+        let (columns, rows) = (width / 2, height / 2)
+        let half = [UInt8](unsafeUninitializedCapacity: rows * columns * 3) { half, count in
+            samples.withUnsafeBufferPointer {
+                imprint_halve($0.baseAddress, Int32(width), Int32(height), half.baseAddress)
             }
+            count = rows * columns * 3
         }
-        return half
+        return Image(width: columns, height: rows, channels: 3, samples: half)
     }
 }
 

@@ -51,11 +51,13 @@ import Testing
     ]
 
     private func run(
-        _ folder: URL, _ artwork: Artwork, threads: Int = 1, checkpoints: CheckpointOptions? = nil,
+        _ folder: URL, _ artwork: Artwork, threads: Int = 1, memoryLimit: Int? = nil,
+        checkpoints: CheckpointOptions? = nil,
         onEvent: @escaping (TrainingEvent) -> Void = { _ in }, shouldStop: @escaping () -> Bool = { false }
     ) throws -> TrainingResult {
         var configuration = TrainingConfiguration()
         configuration.threads = threads
+        configuration.memoryLimit = memoryLimit
         configuration.seed = 4
         configuration.validation = .split(.fraction(0.34))
         configuration.keepsGroupsTogether = false
@@ -76,6 +78,10 @@ import Testing
             let whole = try run(photos, artwork)
             let expected = try bytes(of: whole.weights)
             #expect(try bytes(of: run(photos, artwork, threads: 2).weights) == expected)
+            // Two photos in memory, or none; the others are read again and again.
+            for memoryLimit in [0, 2 * 120 * 90 * 3] {
+                #expect(try bytes(of: run(photos, artwork, threads: 2, memoryLimit: memoryLimit).weights) == expected)
+            }
             let options = CheckpointOptions(folder: place.appending(path: "run"), interval: .zero, resumes: true)
             var result: TrainingResult?
             for _ in 0..<6 where result?.ending != .completed {
@@ -88,6 +94,27 @@ import Testing
             }
             #expect(result?.ending == .completed)
             #expect(try bytes(of: #require(result).weights) == expected)
+        }
+    }
+
+    @Test("A photo that is lost in the middle ends the run with its name; put back, the run goes on to the same file")
+    func lostPhoto() throws {
+        try withTemporaryFolder { place in
+            let artwork = try writeArtwork(to: place)
+            let photos = place.appending(path: "photos")
+            try writePhotos(to: photos, labels: ["cross", "other"], count: 6)
+            let expected = try bytes(of: run(photos, artwork).weights)
+            let options = CheckpointOptions(folder: place.appending(path: "run"), interval: .zero, resumes: true)
+            let (there, gone) = (photos.appending(path: "other"), place.appending(path: "gone"))
+            let error = #expect(throws: ImprintError.self) {
+                try run(
+                    photos, artwork, memoryLimit: 0, checkpoints: options,
+                    onEvent: { if case .batch = $0 { try? FileManager.default.moveItem(at: there, to: gone) } })
+            }
+            let text = try #require(error).description
+            #expect(text.contains("other/") && text.contains(".png cannot be read") && text.contains("resume from"))
+            try FileManager.default.moveItem(at: gone, to: there)
+            #expect(try bytes(of: run(photos, artwork, memoryLimit: 0, checkpoints: options).weights) == expected)
         }
     }
 

@@ -1,0 +1,251 @@
+"""Marks and scenes, drawn with Pillow. Nothing here knows how Imprint makes its own pictures of a mark."""
+
+import colorsys
+import math
+import string
+
+from PIL import Image, ImageChops, ImageDraw, ImageFilter, ImageFont, ImageStat
+
+SIDE = 480  # of a mark, in pixels
+
+# Marks: what they consist of, from the lowest layer up, each a mask and its colour ----------------------------------------
+
+
+def letter():
+    """A bold letter in a disc."""
+    disc, sign = mask(), mask()
+    ImageDraw.Draw(disc).ellipse((8, 8, 472, 472), fill=255)
+    write(sign, "R", 300, 240, 240, bold=14)
+    return [(disc, (24, 52, 120)), (sign, (255, 255, 255))]
+
+
+def leaf():
+    """A leaf whose veins are left open, on a stem."""
+    halves = []
+    for left in (-140, 120):
+        halves.append(mask())
+        ImageDraw.Draw(halves[-1]).ellipse((left, -25, left + 500, 475), fill=255)
+    blade = ImageChops.darker(*halves)
+    draw = ImageDraw.Draw(blade)
+    draw.line((240, 400, 240, 90), fill=0, width=16)
+    for y in (160, 235, 310):
+        draw.line((165, y - 55, 240, y + 20, 315, y - 55), fill=0, width=14)
+    draw.rectangle((231, 400, 249, 478), fill=255)
+    return [(blade.rotate(-30, Image.Resampling.BICUBIC), (30, 120, 50))]
+
+
+def crest():
+    """A shield with a chevron and three discs."""
+    shield, charge = mask(), mask()
+    foot = [(240 + 180 * math.cos(i * math.pi / 24), 240 + 230 * math.sin(i * math.pi / 24)) for i in range(25)]
+    ImageDraw.Draw(shield).polygon([(60, 20), (420, 20), *foot], fill=255)
+    draw = ImageDraw.Draw(charge)
+    draw.polygon([(95, 290), (240, 175), (385, 290), (385, 355), (240, 240), (95, 355)], fill=255)
+    for x, y in ((150, 110), (330, 110), (240, 375)):
+        draw.ellipse((x - 42, y - 42, x + 42, y + 42), fill=255)
+    return [(shield, (150, 20, 40)), (ImageChops.darker(charge, shield), (245, 200, 60))]
+
+
+MARKS = {"letter": letter, "leaf": leaf, "crest": crest}
+
+
+def shape(random):
+    """A plain shape."""
+    plain = mask()
+    draw = ImageDraw.Draw(plain)
+    kind = random.randrange(5)
+    if kind < 2:
+        draw.ellipse((20, 20, 460, 460), fill=255)
+        if kind == 1:
+            draw.ellipse((110, 110, 370, 370), fill=0)
+    elif kind == 2:
+        draw.rectangle((40, 40 + random.randrange(120), 440, 440), fill=255)
+    else:
+        count = 3 if kind == 3 else 10
+        radii = [230, 230 if kind == 3 else 100]
+        draw.polygon(star(240, 240, radii, count, -math.pi / 2), fill=255)
+    return [(plain, color(random))]
+
+
+def word(random):
+    """Some letters."""
+    line = mask()
+    write(line, "".join(random.choices(string.ascii_letters, k=random.randint(3, 6))), 130, 240, 240, bold=random.choice((0, 6)))
+    return [(line, color(random))]
+
+
+def picture(layers):
+    """A mark in its own colours on nothing."""
+    whole = Image.new("RGBA", (SIDE, SIDE), layers[0][1] + (0,))
+    for form, tone in layers:
+        whole.alpha_composite(Image.merge("RGBA", [*Image.new("RGB", whole.size, tone).split(), form]))
+    return whole.crop(whole.getbbox())
+
+
+# Scenes -----------------------------------------------------------------------------------------------------------------
+
+
+def scene(random, layers=None, own_colors=0.3):
+    """A picture of things that are no mark, with a mark or something like it where layers of one are given, seen by a camera."""
+    size = random.choice(((640, 480), (480, 640), (600, 600), (640, 400)))
+    image = ground(random, size)
+    for _ in range(random.randrange(22)):
+        clutter(random, image)
+    sharpness = 1.4
+    if layers:
+        span = min(size) * math.exp(random.uniform(math.log(0.06), math.log(0.6)))
+        place(random, image, layers, span, random.random() < own_colors)
+        sharpness = min(1.4, span / 30)
+    return camera(random, image, random.uniform(0, sharpness))
+
+
+def ground(random, size):
+    """A gradient, with a texture on most."""
+    slope = Image.linear_gradient("L").rotate(random.uniform(0, 360), Image.Resampling.BICUBIC).crop((38, 38, 218, 218))
+    image = Image.composite(*(Image.new("RGB", size, color(random)) for _ in range(2)), slope.resize(size))
+    kind = random.randrange(5)
+    over = Image.new("L", size, 0)
+    draw = ImageDraw.Draw(over)
+    pitch = random.randint(8, 60)
+    if kind == 1:
+        for x in range(0, size[0], 2 * pitch):
+            draw.rectangle((x, 0, x + pitch, size[1]), fill=random.randint(40, 140))
+    elif kind == 2:
+        for row, y in enumerate(range(0, size[1], pitch)):
+            for x in range(-(row % 2) * pitch, size[0], 2 * pitch):
+                draw.rectangle((x, y, x + 2 * pitch - 3, y + pitch - 3), fill=random.randint(30, 150))
+    elif kind == 3:
+        for _ in range(400):
+            x, y, r = random.uniform(0, size[0]), random.uniform(0, size[1]), random.uniform(1, pitch / 4)
+            draw.ellipse((x - r, y - r, x + r, y + r), fill=random.randint(60, 200))
+    elif kind == 4:
+        for cell in (4, 16, 64):
+            grid = size[0] // cell + 1, size[1] // cell + 1
+            cloud = Image.frombytes("L", grid, random.randbytes(grid[0] * grid[1])).resize(size, Image.Resampling.BICUBIC)
+            over = Image.blend(over, cloud, 0.4)
+    return Image.composite(Image.new("RGB", size, color(random)), image, over)
+
+
+def clutter(random, image):
+    """A shape, a line or a word anywhere."""
+    draw = ImageDraw.Draw(image)
+    x, y = random.uniform(0, image.width), random.uniform(0, image.height)
+    reach = math.exp(random.uniform(math.log(8), math.log(150)))
+    fill = color(random)
+    kind = random.randrange(6)
+    if kind == 0:
+        draw.ellipse((x - reach, y - reach * random.uniform(0.4, 1), x + reach, y + reach * 0.4), fill=fill)
+    elif kind == 1:
+        draw.polygon(star(x, y, [reach * random.uniform(0.5, 1) for _ in range(3)], random.randint(3, 7), random.uniform(0, 6)), fill=fill)
+    elif kind == 2:
+        draw.rectangle((x, y, x + reach, y + reach * random.uniform(0.2, 2)), fill=fill, outline=color(random), width=random.randrange(4))
+    elif kind == 3:
+        draw.line((x, y, x + random.uniform(-4, 4) * reach, y + random.uniform(-4, 4) * reach), fill=fill, width=random.randint(1, 14))
+    elif kind == 4:
+        draw.arc((x - reach, y - reach, x + reach, y + reach), 0, random.uniform(60, 300), fill=fill, width=random.randint(2, 12))
+    else:
+        layer = Image.new("L", image.size, 0)
+        letters = "".join(random.choices(string.ascii_letters + string.digits, k=random.randint(2, 9)))
+        write(layer, letters, random.randint(14, 60), x, y, bold=random.randrange(3))
+        layer = layer.rotate(random.gauss(0, 10), center=(x, y))
+        image.paste(fill, (0, 0), layer)
+
+
+def place(random, image, layers, span, keeps_colors):
+    """Puts layers anywhere, turned, in perspective, and in colours that stand out."""
+    left, top = random.uniform(0, image.width - span), random.uniform(0, image.height - span)
+    turn = math.radians(random.uniform(-15, 15))
+    corners = []
+    for x, y in ((-1, -1), (-1, 1), (1, 1), (1, -1)):
+        reach = span / 2 * random.uniform(0.9, 1)
+        corners += [(
+            left + span / 2 + reach * (x * math.cos(turn) - y * math.sin(turn)),
+            top + span / 2 + reach * (x * math.sin(turn) + y * math.cos(turn)))]
+    behind = ImageStat.Stat(image.crop((round(left), round(top), round(left + span) + 1, round(top + span) + 1)).convert("L")).mean[0]
+    # A mark of two tones may have its upper one left open.
+    opens = len(layers) > 1 and not keeps_colors and random.random() < 0.3
+    if opens:
+        layers = [(ImageChops.subtract(layers[0][0], layers[1][0]), layers[0][1])]
+    below = behind
+    for form, tone in layers:
+        if not keeps_colors or abs(luma(tone) - below) < 70:
+            tone = contrasting(random, below)
+        below = luma(tone)
+        image.paste(tone, (0, 0), warped(form, corners, image.size))
+
+
+def warped(form, corners, size):
+    """A mask of SIDE x SIDE pixels whose corners (upper left, lower left, lower right, upper right) are seen at others."""
+    # Four times as fine, for edges without steps; smaller forms for small marks.
+    scale = 4
+    span = max(abs(a - c) for a, c in zip(corners[0], corners[2])) * scale
+    form = form.resize((max(round(min(span, SIDE)), 8),) * 2, Image.Resampling.LANCZOS)
+    left, top = (math.floor(min(axis)) - 2 for axis in zip(*corners))
+    right, bottom = (math.ceil(max(axis)) + 2 for axis in zip(*corners))
+    rows = []
+    last = form.width
+    for (x, y), (u, v) in zip(corners, ((0, 0), (0, last), (last, last), (last, 0))):
+        x, y = (x - left) * scale, (y - top) * scale
+        rows += [[x, y, 1, 0, 0, 0, -u * x, -u * y, u], [0, 0, 0, x, y, 1, -v * x, -v * y, v]]
+    width, height = right - left, bottom - top
+    fine = form.transform((width * scale, height * scale), Image.Transform.PERSPECTIVE, solved(rows), Image.Resampling.BICUBIC)
+    whole = Image.new("L", size, 0)
+    whole.paste(fine.resize((width, height), Image.Resampling.BOX), (left, top))
+    return whole
+
+
+def camera(random, image, blur):
+    """Light from a side, blur and noise."""
+    light = random.uniform(0.6, 1)
+    slope = Image.linear_gradient("L").rotate(random.choice((0, 90, 180, 270))).resize(image.size)
+    image = Image.composite(image, image.point(lambda value: value * light), slope)
+    image = image.filter(ImageFilter.GaussianBlur(blur))
+    strength = random.uniform(0, 0.18)
+    noise = Image.frombytes("RGB", image.size, random.randbytes(3 * image.width * image.height))
+    return ImageChops.add(image, noise.point(lambda value: value * strength), offset=-round(127 * strength))
+
+
+# What they are made of --------------------------------------------------------------------------------------------------
+
+
+def mask():
+    return Image.new("L", (SIDE, SIDE), 0)
+
+
+def write(layer, text, size, x, y, bold=0):
+    """Writes text around a place of a mask, in the font that Pillow brings along."""
+    ImageDraw.Draw(layer).text((x, y), text, 255, ImageFont.load_default(size), "mm", stroke_width=bold)
+
+
+def star(x, y, radii, count, turn):
+    angles = [turn + 2 * math.pi * i / count for i in range(count)]
+    return [(x + radii[i % len(radii)] * math.cos(a), y + radii[i % len(radii)] * math.sin(a)) for i, a in enumerate(angles)]
+
+
+def color(random):
+    red, green, blue = colorsys.hsv_to_rgb(random.random(), random.uniform(0, 0.9), random.uniform(0.1, 1))
+    return round(255 * red), round(255 * green), round(255 * blue)
+
+
+def luma(tone):
+    return 0.299 * tone[0] + 0.587 * tone[1] + 0.114 * tone[2]
+
+
+def contrasting(random, other):
+    """A colour whose lightness is at least 90 of 255 away."""
+    while True:
+        tone = color(random)
+        if abs(luma(tone) - other) >= 90:
+            return tone
+
+
+def solved(rows):
+    """The solution of linear equations, each a row of coefficients and what they add up to (Gauss and Jordan)."""
+    for i in range(len(rows)):
+        pivot = max(range(i, len(rows)), key=lambda k: abs(rows[k][i]))
+        rows[i], rows[pivot] = rows[pivot], rows[i]
+        rows[i] = [value / rows[i][i] for value in rows[i]]
+        for k in range(len(rows)):
+            if k != i:
+                rows[k] = [a - rows[k][i] * b for a, b in zip(rows[k], rows[i])]
+    return [row[-1] for row in rows]
