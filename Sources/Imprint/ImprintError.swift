@@ -20,8 +20,8 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
     case noSaliency(network: String)
     /// Spotting a mark takes two labels, that of the mark and another one.
     case notTwoLabels(labels: [String])
-    /// All photos show the mark.
-    case noPhotosWithoutMark(label: String, folder: String)
+    /// All photos show a mark.
+    case noPhotosWithoutMark(marks: [String], folder: String)
     /// Another process saves a run in the same folder.
     case checkpointInUse(folder: String)
     /// None of the images that a run measures on are there any more.
@@ -64,8 +64,8 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
         case .notTwoLabels(let labels):
             "there are the labels \(labels.joined(separator: ", ")), expected two with that of the artwork: one for the logo, and one "
                 + "for photos without it; put all of these into one folder"
-        case .noPhotosWithoutMark(let label, let folder):
-            "\(folder) has no photos but those of \(label); add a folder of photos that do not show it"
+        case .noPhotosWithoutMark(let marks, let folder):
+            "\(folder) has no photos to train on but those of \(marks.joined(separator: ", ")); add photos that show none of these"
         case .checkpointInUse(let folder):
             "\(folder) is where another process saves its run just now; wait for its end, or choose another folder"
         case .validationImagesLost(let count):

@@ -90,10 +90,11 @@ public struct Report: Sendable {
 
     private static func calibration(_ weights: WeightsFile) -> String {
         if let spotting = weights.spotting {
-            let (slope, offset) = (
-                compact(Double(spotting.slope), digits: 3), compact(Double(spotting.offset), digits: 3)
-            )
-            return "logistic, slope \(slope), offset \(offset)"
+            let curves = spotting.marks.map { mark in
+                (spotting.marks.count > 1 ? "\(mark.label): " : "")
+                    + "slope \(compact(Double(mark.slope), digits: 3)), offset \(compact(Double(mark.offset), digits: 3))"
+            }
+            return "logistic, \(curves.joined(separator: "; "))"
         }
         return weights.training?.calibration.map { "temperature \(compact($0.temperature, digits: 4))" } ?? "none"
     }

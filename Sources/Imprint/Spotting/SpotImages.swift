@@ -4,17 +4,19 @@ internal import ImprintFormats
 internal import ImprintImages
 internal import Synchronization
 
-/// The photos of a run that spots a mark, in memory as whole pictures.
+/// The photos of a run that spots marks, in memory as whole pictures.
 struct SpotImages {
     /// A photo and its label.
     struct Item {
         let url: URL
         let label: String
+        /// The mark that it shows; `nil` where it shows none.
+        let mark: Int?
         let picture: PatchSource
     }
 
     let training: [Item]
-    /// Those to train on without the mark, and with it.
+    /// Those to train on without a mark, and with one.
     let negatives: [Item]
     let positives: [Item]
     let validation: [Item]
@@ -26,7 +28,7 @@ struct SpotImages {
     let record: Checkpoint.Images
 
     init(
-        _ folder: ImageFolder, _ configuration: TrainingConfiguration, _ artwork: CompositedArtwork,
+        _ folder: ImageFolder, _ configuration: TrainingConfiguration, marks: [String],
         earlier: Checkpoint.Images?, workers: Workers, onEvent: (TrainingEvent) -> Void
     ) throws {
         let sides = try ImageSides(folder, configuration, earlier: earlier, onEvent: onEvent)
@@ -43,7 +45,9 @@ struct SpotImages {
             for (item, result) in zip(items, results) {
                 switch result {
                 case .success(let picture):
-                    read.append(Item(url: item.url, label: folder.labels[item.label], picture: picture))
+                    let label = folder.labels[item.label]
+                    read.append(
+                        Item(url: item.url, label: label, mark: marks.firstIndex(of: label), picture: picture))
                     kept.append(item)
                 case .failure(let reason): skipped.append(SkippedImage(url: item.url, reason: reason))
                 }
@@ -62,10 +66,10 @@ struct SpotImages {
         record = Checkpoint.Images(
             digests: sides.folders.map(\.digest), training: first.kept.map(folder.path),
             validation: second.kept.map(other.path), leakage: sides.leakage?.record)
-        negatives = training.filter { $0.label != artwork.label }
-        positives = training.filter { $0.label == artwork.label }
+        negatives = training.filter { $0.mark == nil }
+        positives = training.filter { $0.mark != nil }
         guard !negatives.isEmpty else {
-            throw ImprintError.noPhotosWithoutMark(label: artwork.label, folder: folder.url.path)
+            throw ImprintError.noPhotosWithoutMark(marks: marks, folder: folder.url.path)
         }
     }
 

@@ -43,6 +43,8 @@ final class SpotJob {
         Set(folder.labels + [artwork.label]).sorted { precedes($0, $1) }
     }
 
+    private var marks: [String] { [artwork.label] }
+
     /// What belongs to the run once its images are read.
     private struct Run {
         let session: SpotSession
@@ -64,7 +66,7 @@ final class SpotJob {
             try checkpoint.checkFits(try Network.logospot(), labels: labels, settings: settings, file: store.file)
         }
         let images = try SpotImages(
-            folder, configuration, artwork, earlier: store?.resumed?.images, workers: workers, onEvent: onEvent)
+            folder, configuration, marks: marks, earlier: store?.resumed?.images, workers: workers, onEvent: onEvent)
         let files = artwork.backgrounds.isEmpty ? images.negatives.map(\.url) : artwork.backgrounds
         let backdrops = try Backdrops(files, size: 224, seed: configuration.seed, workers: workers)
         let session = try makeSession(images, backdrops)
@@ -107,11 +109,12 @@ final class SpotJob {
     }
 
     private func makeSession(_ images: SpotImages, _ backdrops: Backdrops) throws -> SpotSession {
-        let compositor = Compositor(artworks: artwork.artwork, backdrops: backdrops, seed: configuration.seed)
+        let compositors = [Compositor(artworks: artwork.artwork, backdrops: backdrops, seed: configuration.seed)]
         let patches = SpotPatches(
-            compositor: compositor, negatives: images.negatives.map(\.picture),
-            positives: images.positives.map(\.picture),
-            seed: configuration.seed, workers: workers, poolSize: poolSize)
+            compositors: compositors, negatives: images.negatives.map(\.picture),
+            positives: images.positives.compactMap { image in
+                image.mark.map { SpotPatches.Positive(picture: image.picture, mark: $0) }
+            }, seed: configuration.seed, workers: workers, poolSize: poolSize)
         // The whole recipe is what twenty epochs are elsewhere.
         let recipe = SpotPhase.all(hasPositives: !images.positives.isEmpty, scale: Double(configuration.epochs) / 20)
         return try SpotSession(patches: patches, phases: phases ?? recipe, seed: configuration.seed, workers: workers)
@@ -150,35 +153,45 @@ final class SpotJob {
             isFinished: isFinished)
     }
 
-    /// How the network does on the images to measure on, and the curve that turns its scores into confidences.
-    private func measure(
-        _ run: Run, _ parameters: Parameters
-    ) throws -> (evaluation: Evaluation, calibration: SpotCalibration)? {
+    /// How the network does on the images to measure on, and the curves that turn its scores into confidences.
+    private func measure(_ run: Run, _ parameters: Parameters) throws -> (evaluation: Evaluation, spotting: Spotting)? {
         let images = run.images.validation
         guard !images.isEmpty else { return nil }
-        let scores = try run.session.scan(images.map(\.picture), parameters, peaks: 0).map(\.score)
-        let calibration = try self.calibration(run, parameters, zip(images, scores).map { ($0.label, $1) })
-        let results = zip(images, scores).map { image, score in
-            let confidence = Float(1 / (1 + exp(-(calibration.slope * Double(score) + calibration.offset))))
-            return Evaluation.Result(
+        let scans = try run.session.scan(images.map(\.picture), parameters, peaks: 0)
+        let spotting = try spotting(run, parameters, scans)
+        let results = zip(images, scans).map { image, scans in
+            Evaluation.Result(
                 url: image.url, label: labels.firstIndex(of: image.label) ?? 0,
-                confidences: labels.map { $0 == artwork.label ? confidence : 1 - confidence })
+                confidences: spotting.confidences(scans.map(\.score), in: labels))
         }
-        return (Evaluation(labels: labels, results: results, skipped: run.images.skippedValidation), calibration)
+        return (Evaluation(labels: labels, results: results, skipped: run.images.skippedValidation), spotting)
     }
 
-    /// How many new composites the curve is fitted to at most.
+    /// How the model looks at pictures.
+    /// - Parameter scans: What the photos to measure on show.
+    private func spotting(
+        _ run: Run, _ parameters: Parameters, _ scans: [[SpotScanner.Scan]]
+    ) throws -> Spotting {
+        let curves = try marks.indices.map { mark in
+            let scores = zip(run.images.validation, scans).map { (isOwn: $0.mark == mark, score: $1[mark].score) }
+            let curve = try calibration(run, parameters, mark, scores)
+            return Spotting.Mark(label: marks[mark], slope: Float(curve.slope), offset: Float(curve.offset))
+        }
+        return Spotting(levels: SpotScanner.levels, stride: 16, span: 44, marks: curves)
+    }
+
+    /// How many new composites a curve is fitted to at most.
     private var unseenCount: Int { min(200, 5 * poolSize) }
 
-    /// Fits the curve to photos that were not trained on; where none of them shows the mark, to new composites instead.
+    /// Fits the curve of a mark to photos that were not trained on; where none of them shows it, to new composites instead.
     private func calibration(
-        _ run: Run, _ parameters: Parameters, _ scores: [(label: String, score: Float)]
+        _ run: Run, _ parameters: Parameters, _ mark: Int, _ scores: [(isOwn: Bool, score: Float)]
     ) throws -> SpotCalibration {
-        var with = scores.filter { $0.label == artwork.label }.map(\.score)
-        var without = scores.filter { $0.label != artwork.label }.map(\.score)
+        var with = scores.filter(\.isOwn).map(\.score)
+        var without = scores.filter { !$0.isOwn }.map(\.score)
         func unseen(isPositive: Bool) throws -> [Float] {
-            let pictures = try run.session.patches.unseen(unseenCount, isPositive: isPositive)
-            return try run.session.scan(pictures, parameters, peaks: 0).map(\.score)
+            let pictures = try run.session.patches.unseen(unseenCount, of: mark, isPositive: isPositive)
+            return try run.session.scan(pictures, parameters, peaks: 0).map { $0[mark].score }
         }
         if with.isEmpty { with = try unseen(isPositive: true) }
         if without.isEmpty { without = try unseen(isPositive: false) }
@@ -189,7 +202,7 @@ final class SpotJob {
     private func model(_ run: Run) throws -> (weights: WeightsFile, evaluation: Evaluation?) {
         let session = run.session
         let measured = try measure(run, session.best)
-        let calibration = try measured?.calibration ?? self.calibration(run, session.best, [])
+        let spotting = try measured?.spotting ?? self.spotting(run, session.best, [])
         let evaluation = measured?.evaluation
         let record = TrainingRecord(
             seed: configuration.seed, epochs: session.phases.count, batchSize: SpotPhase.batchSize,
@@ -202,10 +215,7 @@ final class SpotJob {
         let weights = WeightsFile(
             network: session.network, parameters: session.best, labels: labels,
             preprocessing: SpotScanner.preprocessing,
-            spotting: Spotting(
-                levels: SpotScanner.levels, stride: 16, span: 44, label: artwork.label, slope: Float(calibration.slope),
-                offset: Float(calibration.offset)),
-            training: record, precision: configuration.precision)
+            spotting: spotting, training: record, precision: configuration.precision)
         return (weights, evaluation)
     }
 

@@ -105,7 +105,7 @@ import Testing
             #expect(
                 result.weights.training?.adamW?.learningRate == 1e-3 && result.weights.training?.averageDecay == 0.995)
             let spotting = try #require(result.weights.spotting)
-            #expect(spotting.label == "cross" && spotting.slope > 0)
+            #expect(spotting.marks.map(\.label) == ["cross"] && spotting.marks.allSatisfy { $0.slope > 0 })
             let file = place.appending(path: "m.imprint")
             try result.weights.write(to: file)
             let classifier = try ImageClassifier(contentsOf: file)
@@ -151,7 +151,7 @@ import Testing
             levels: [48, 96],
             stride: 16)
         for width in stride(from: 20, to: 400, by: 20) {
-            #expect(try scanner.scan(Image(width: width, height: 60), peaks: 0).score.isFinite)
+            #expect(try scanner.scan(Image(width: width, height: 60), peaks: 0).allSatisfy { $0.score.isFinite })
             #expect(scanner.plans.count <= 8)
         }
     }
