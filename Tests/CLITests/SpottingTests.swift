@@ -49,6 +49,23 @@ import Testing
         }
     }
 
+    @Test(
+        "Exactly one folder of photos has no artwork",
+        arguments: [
+            (["Leaf"], "the labels bright, dark without artwork, expected one"),
+            (["Leaf", "Crest"], "without artwork, expected one, whose photos show no Crest, Leaf"),
+            (["dark", "bright"], "no label but bright, dark, expected one more"),
+        ])
+    func labels(artwork: [String], text: String) throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 2)
+            let logo = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures/artwork-leaf.png")
+            let options = artwork.flatMap { ["--artwork", "\($0)=\(logo.path)"] }
+            let run = try run(tool, ["train", "photos", "--output", "m.imprint"] + options, folder: folder)
+            #expect(run.status == 1 && run.errors.contains(text), "\(run.errors)")
+        }
+    }
+
     @Test("Models that were not made from artwork have no boxes") func noBoxes() throws {
         try withTemporaryFolder { folder in
             try writePictures(to: folder.appending(path: "photos"), count: 4)

@@ -51,7 +51,10 @@ public struct Report: Sendable {
                 evaluation.map { ReliabilityDiagram.html($0, calibration: record?.calibration) } ?? ""),
             Section(
                 "mistakes", "Mistakes", evaluation.map { Gallery(weights, workers: workers).html($0) } ?? ""),
-            Section("photos", "Data set", DataSection.html(record, labels: weights.labels, audit: audit)),
+            Section(
+                "photos", "Data set",
+                DataSection.html(
+                    record, labels: weights.labels, marks: weights.spotting?.marks.map(\.label) ?? [], audit: audit)),
             Section("settings", "Settings", Page.table(Self.settings(weights))),
             Section(
                 "repeat", "Repeat this run",

@@ -6,9 +6,12 @@ internal import ImprintNetwork
 
 /// One run of training LogoSpot from artwork and photos, from settings and images to the model, on the thread that calls it.
 final class SpotJob {
+    private let data: TrainingData
+    /// The labels of the logos, in order: each has a map of the network.
+    private let marks: [String]
+    /// The photos, with the labels of the logos too, of which there need be no photo.
     private let folder: ImageFolder
     private let configuration: TrainingConfiguration
-    private let artwork: CompositedArtwork
     private let checkpoints: CheckpointOptions?
     /// The phases; those of the recipe where `nil`.
     private let phases: [SpotPhase]?
@@ -20,16 +23,17 @@ final class SpotJob {
     private var isStopped = false
 
     init(
-        folder: ImageFolder, configuration: TrainingConfiguration, artwork: CompositedArtwork,
-        checkpoints: CheckpointOptions?, phases: [SpotPhase]? = nil, poolSize: Int = SpotPatches.usualPoolSize,
+        data: TrainingData, configuration: TrainingConfiguration, checkpoints: CheckpointOptions?,
+        phases: [SpotPhase]? = nil, poolSize: Int = SpotPatches.usualPoolSize,
         onEvent: @escaping (TrainingEvent) -> Void, shouldStop: @escaping () -> Bool
     ) {
-        self.folder = folder
+        self.data = data
+        marks = data.artwork.keys.sorted(by: precedes)
+        folder = data.photos.adding(labels: marks)
         var configuration = configuration
         // The curve that turns scores into confidences needs more photos than the choice of an epoch.
         if case .split(.automatic) = configuration.validation { configuration.validation = .split(.fraction(0.15)) }
         self.configuration = configuration
-        self.artwork = artwork
         self.checkpoints = checkpoints
         self.phases = phases
         self.poolSize = poolSize
@@ -38,12 +42,8 @@ final class SpotJob {
         workers = Workers(configuration.threads)
     }
 
-    /// The labels of the model: those of the folder and that of the artwork, in their order.
-    private var labels: [String] {
-        Set(folder.labels + [artwork.label]).sorted { precedes($0, $1) }
-    }
-
-    private var marks: [String] { [artwork.label] }
+    /// The labels of the model: those of the photos and of the logos, in order.
+    private var labels: [String] { folder.labels.sorted(by: precedes) }
 
     /// What belongs to the run once its images are read.
     private struct Run {
@@ -55,19 +55,25 @@ final class SpotJob {
 
     func run() throws -> TrainingResult {
         try configuration.check()
-        guard labels.count == 2 else { throw ImprintError.notTwoLabels(labels: labels) }
+        let others = folder.labels.filter { !marks.contains($0) }
+        guard others.count == 1 else {
+            throw ImprintError.notOneLabelWithoutMark(found: others, marks: marks, folder: folder.url.path)
+        }
         let store = try checkpoints.map(CheckpointStore.init)
         var settings = configuration.settings(base: nil)
-        settings["artwork"] = artwork.artwork.map(\.name).joined(separator: ", ") + " of \(artwork.label)"
-        settings["backgrounds"] = artwork.backgrounds.isEmpty ? "none" : "\(artwork.backgrounds.count) photos"
+        settings["artwork"] = marks.map { mark in
+            "\(artwork(of: mark).map(\.name).joined(separator: ", ")) of \(mark)"
+        }.joined(separator: "; ")
+        settings["backgrounds"] = data.backgrounds.isEmpty ? "none" : "\(data.backgrounds.count) photos"
         // Elsewhere more epochs may follow; here they make every phase another one.
         settings["epochs"] = "\(configuration.epochs)"
         if let store, let checkpoint = store.resumed {
-            try checkpoint.checkFits(try Network.logospot(), labels: labels, settings: settings, file: store.file)
+            try checkpoint.checkFits(
+                try Network.logospot(marks: marks.count), labels: labels, settings: settings, file: store.file)
         }
         let images = try SpotImages(
             folder, configuration, marks: marks, earlier: store?.resumed?.images, workers: workers, onEvent: onEvent)
-        let files = artwork.backgrounds.isEmpty ? images.negatives.map(\.url) : artwork.backgrounds
+        let files = data.backgrounds.isEmpty ? images.negatives.map(\.url) : data.backgrounds
         let backdrops = try Backdrops(files, size: 224, seed: configuration.seed, workers: workers)
         let session = try makeSession(images, backdrops)
         let run = Run(
@@ -108,8 +114,14 @@ final class SpotJob {
         return result
     }
 
+    private func artwork(of mark: String) -> [Artwork] { data.artwork[mark] ?? [] }
+
     private func makeSession(_ images: SpotImages, _ backdrops: Backdrops) throws -> SpotSession {
-        let compositors = [Compositor(artworks: artwork.artwork, backdrops: backdrops, seed: configuration.seed)]
+        let compositors = marks.map { mark in
+            Compositor(
+                artworks: artwork(of: mark), backdrops: backdrops, seed: configuration.seed,
+                label: marks.count > 1 ? mark : nil)
+        }
         let patches = SpotPatches(
             compositors: compositors, negatives: images.negatives.map(\.picture),
             positives: images.positives.compactMap { image in

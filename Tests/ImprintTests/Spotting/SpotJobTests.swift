@@ -59,11 +59,11 @@ import Testing
         configuration.seed = 4
         configuration.validation = .split(.fraction(0.34))
         configuration.keepsGroupsTogether = false
+        let data = TrainingData.photos(try ImageFolder(at: folder, minimumClasses: 1))
+            .composited(artwork: ["cross": [artwork]])
         return try SpotJob(
-            folder: ImageFolder(at: folder, minimumClasses: 1), configuration: configuration,
-            artwork: CompositedArtwork(label: "cross", artwork: [artwork]), checkpoints: checkpoints,
-            phases: Self.phases,
-            poolSize: 4, onEvent: onEvent, shouldStop: shouldStop
+            data: data, configuration: configuration, checkpoints: checkpoints, phases: Self.phases, poolSize: 4,
+            onEvent: onEvent, shouldStop: shouldStop
         ).run()
     }
 
@@ -138,9 +138,12 @@ import Testing
             let artwork = try writeArtwork(to: place)
             let photos = place.appending(path: "photos")
             try writePhotos(to: photos, labels: ["cross"], count: 2)
-            #expect(throws: ImprintError.notTwoLabels(labels: ["cross"])) { try run(photos, artwork) }
+            func error(_ found: [String]) -> ImprintError {
+                .notOneLabelWithoutMark(found: found, marks: ["cross"], folder: photos.path)
+            }
+            #expect(throws: error([])) { try run(photos, artwork) }
             try writePhotos(to: photos, labels: ["a", "b"], count: 2)
-            #expect(throws: ImprintError.notTwoLabels(labels: ["a", "b", "cross"])) { try run(photos, artwork) }
+            #expect(throws: error(["a", "b"])) { try run(photos, artwork) }
         }
     }
 
