@@ -13,7 +13,7 @@ public struct WeightsFile: Sendable {
     public let network: Network
     /// The numbers of the layers.
     public let parameters: Parameters
-    /// The name of each of the network's outputs, in order.
+    /// The name of each of the network's outputs, in order; where it spots marks, theirs and one more, in any order.
     public let labels: [String]
     /// How an image becomes the network's input.
     public let preprocessing: Preprocessing
