@@ -21,7 +21,7 @@ public final class ImageClassifier: Sendable {
     let workers: Workers
     /// Plans that no thread is using at the moment.
     private let idle = Mutex<[IdlePlan]>([])
-    /// What looks for a mark, where the model spots one.
+    /// What looks for marks, where the model spots some.
     private let spots: SpotPool?
 
     private struct IdlePlan: @unchecked Sendable {
@@ -63,34 +63,26 @@ public final class ImageClassifier: Sendable {
     /// - Throws: `ImageError` where the file cannot be read as an image, `ImprintError.noConfidence` where the model cannot
     ///   be used.
     public func classify(_ url: URL, cropAndScale: CropAndScale? = nil) throws -> [Observation] {
-        if spots != nil { return try observations(spotted: PatchSource.read(url)) }
+        if let spots { return try observations(PatchSource.read(url), spots) }
         return observations(try confidences(prepared: try preprocessing(cropAndScale).prepare(url)))
     }
 
     /// What is in an image in memory (upright, sRGB), best first; one observation per label.
     /// - Throws: `ImprintError.noConfidence` where the model cannot be used.
     public func classify(_ image: Image, cropAndScale: CropAndScale? = nil) throws(ImprintError) -> [Observation] {
-        if spots != nil { return try observations(spotted: PatchSource.shrunk(image)) }
+        if let spots { return try observations(PatchSource.shrunk(image), spots) }
         return observations(try confidences(prepared: preprocessing(cropAndScale).prepare(image)))
     }
 
     /// The confidence in every label, in the order of `labels`, for the image in a file.
     func confidences(of url: URL) throws -> [Float] {
-        guard spots != nil else { return try confidences(prepared: weights.preprocessing.prepare(url)) }
-        return try spot(PatchSource.read(url)).confidences
+        guard let spots else { return try confidences(prepared: weights.preprocessing.prepare(url)) }
+        return try spots.spot(PatchSource.read(url)).confidences
     }
 
-    private func spot(_ picture: Image) throws(ImprintError) -> (confidences: [Float], box: Observation.Box?) {
-        guard let spots, let spotting = weights.spotting, let seen = try? spots.spot(picture), seen.confidence.isFinite
-        else {
-            throw .noConfidence(network: weights.network.name)
-        }
-        return (labels.map { $0 == spotting.label ? seen.confidence : 1 - seen.confidence }, seen.box)
-    }
-
-    private func observations(spotted picture: Image) throws(ImprintError) -> [Observation] {
-        let (confidences, box) = try spot(picture)
-        return observations(confidences, box)
+    private func observations(_ picture: Image, _ spots: SpotPool) throws(ImprintError) -> [Observation] {
+        let sight = try spots.spot(picture)
+        return observations(sight.confidences, sight.boxes)
     }
 
     private func preprocessing(_ cropAndScale: CropAndScale?) -> Preprocessing {
@@ -111,14 +103,13 @@ public final class ImageClassifier: Sendable {
         return confidences
     }
 
-    private func observations(_ confidences: [Float], _ box: Observation.Box? = nil) -> [Observation] {
+    private func observations(_ confidences: [Float], _ boxes: [Observation.Box?]? = nil) -> [Observation] {
         Observation.ranked(
-            zip(labels, confidences).map { label, confidence in
+            labels.indices.map { place in
                 Observation(
-                    label: label, confidence: confidence,
-                    precisionRecallCurve: weights.training?.precisionRecall[label] ?? [],
-                    threshold: weights.training?.thresholds?[label],
-                    box: label == weights.spotting?.label ? box : nil)
+                    label: labels[place], confidence: confidences[place],
+                    precisionRecallCurve: weights.training?.precisionRecall[labels[place]] ?? [],
+                    threshold: weights.training?.thresholds?[labels[place]], box: boxes?[place])
             })
     }
 

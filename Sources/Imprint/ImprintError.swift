@@ -18,12 +18,12 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
     case unfinishedCheckpoint(file: String, epoch: Int, of: Int)
     /// A model that spots a mark says where it is, but not what speaks for it.
     case noSaliency(network: String)
-    /// Spotting a mark takes two labels, that of the mark and another one.
-    case notTwoLabels(labels: [String])
     /// A photo that was read at the start cannot be read any more; the file holds what was done, where checkpoints are written.
     case photoLost(reason: String, checkpoint: String?)
-    /// All photos show the mark.
-    case noPhotosWithoutMark(label: String, folder: String)
+    /// Spotting marks takes exactly one label beside theirs; the folder has none, or several.
+    case notOneLabelWithoutMark(found: [String], marks: [String], folder: String)
+    /// All photos show a mark.
+    case noPhotosWithoutMark(marks: [String], folder: String)
     /// Another process saves a run in the same folder.
     case checkpointInUse(folder: String)
     /// None of the images that a run measures on are there any more.
@@ -63,15 +63,18 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
                 + "another folder, or remove it"
         case .noSaliency(let network):
             "the network \"\(network)\" spots a mark and has no map of what speaks for a label; its observations have a box"
-        case .notTwoLabels(let labels):
-            "there are the labels \(labels.joined(separator: ", ")), expected two with that of the artwork: one for the logo, and one "
-                + "for photos without it; put all of these into one folder"
         case .photoLost(let reason, let checkpoint):
             "training ended because a photo was lost that it had read before. \(reason) Put the photo back, then "
                 + (checkpoint.map { "resume from \($0)" } ?? "train again")
                 + ", or with more --memory to read it but once"
-        case .noPhotosWithoutMark(let label, let folder):
-            "\(folder) has no photos but those of \(label); add a folder of photos that do not show it"
+        case .notOneLabelWithoutMark(let found, let marks, let folder) where found.isEmpty:
+            "\(folder) has no label but \(marks.joined(separator: ", ")), expected one more, whose photos show none of these; put such "
+                + "photos into a folder of their own beside them"
+        case .notOneLabelWithoutMark(let found, let marks, let folder):
+            "\(folder) has the labels \(found.joined(separator: ", ")) without artwork, expected one, whose photos show no "
+                + "\(marks.joined(separator: ", ")); put all of these photos into one folder, or give artwork for the others too"
+        case .noPhotosWithoutMark(let marks, let folder):
+            "\(folder) has no photos to train on but those of \(marks.joined(separator: ", ")); add photos that show none of these"
         case .checkpointInUse(let folder):
             "\(folder) is where another process saves its run just now; wait for its end, or choose another folder"
         case .validationImagesLost(let count):

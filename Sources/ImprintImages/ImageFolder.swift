@@ -20,7 +20,7 @@ public struct ImageFolder: Sendable {
     /// The folder itself.
     public let url: URL
     /// The names of the classes, in the order of their Unicode scalars.
-    public let labels: [String]
+    public private(set) var labels: [String]
     /// The image files, by label and then by path, in the order of Unicode scalars.
     public let items: [Item]
     /// The files that were left out: those that are no images, and those beside the sub-folders of the classes.
@@ -84,6 +84,13 @@ public struct ImageFolder: Sendable {
 }
 
 extension ImageFolder {
+    /// The same images, and labels that none of them bears; these come last, so that every item keeps the index of its own.
+    package func adding(labels new: [String]) -> ImageFolder {
+        var folder = self
+        folder.labels += new.filter { !labels.contains($0) }
+        return folder
+    }
+
     /// All images in a folder and in those below it, whatever they are called, in the order of Unicode scalars.
     ///
     /// Hidden files are left out, and so are links to folders.

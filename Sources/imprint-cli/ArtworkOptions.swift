@@ -20,12 +20,13 @@ struct LabelledArtwork: ExpressibleByArgument {
     var defaultValueDescription: String { "\(label)=\(source)" }
 }
 
-/// What a logo looks like and what is behind it.
+/// What logos look like and what is behind them.
 struct ArtworkOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The label of a logo and what it looks like: a picture with transparency or on one plain colour, or a recipe in "
-                + "datasets/. Several of one label are one logo.", valueName: "label=file"))
+                + "datasets/. Several of one label are forms of one logo, several labels are several logos.",
+            valueName: "label=file"))
     var artwork: [LabelledArtwork] = []
 
     @Option(
@@ -48,17 +49,14 @@ struct ArtworkOptions: ParsableArguments {
         }
     }
 
-    /// The logo to train from; `nil` where none is named.
-    func composited() throws -> CompositedArtwork? {
-        guard let label = labels.first else { return nil }
-        guard labels.count == 1 else {
-            throw ValidationError(
-                "--artwork names the labels \(labels.joined(separator: ", ")), expected one; several pictures of one logo have one label."
-            )
-        }
-        return CompositedArtwork(
-            label: label, artwork: try artwork.map { try Artwork.load(named: $0.source) },
-            backgrounds: try backgrounds.map { try ImageFolder.images(in: URL(filePath: $0)) } ?? [])
+    /// What each label looks like.
+    func load() throws -> [String: [Artwork]] {
+        try artwork.reduce(into: [:]) { $0[$1.label, default: []].append(try Artwork.load(named: $1.source)) }
+    }
+
+    /// The photos to put the logos on.
+    func backgroundFiles() throws -> [URL] {
+        try backgrounds.map { try ImageFolder.images(in: URL(filePath: $0)) } ?? []
     }
 
     /// The options that repeat them.
@@ -69,8 +67,8 @@ struct ArtworkOptions: ParsableArguments {
 
     /// A compositor for each label, all with the same backdrops.
     func compositors(size: Int, seed: UInt64, workers: Workers) throws -> [(label: String, compositor: Compositor)] {
-        let artworks = try artwork.map { (label: $0.label, artwork: try Artwork.load(named: $0.source)) }
-        let files = try backgrounds.map { try ImageFolder.images(in: URL(filePath: $0)) } ?? []
+        let artworks = try load()
+        let files = try backgroundFiles()
         var bar = ProgressBar()
         defer { bar.clear() }
         let backdrops = try Backdrops(files, size: size, seed: seed, workers: workers) { read in
@@ -79,8 +77,10 @@ struct ArtworkOptions: ParsableArguments {
         bar.clear()
         for image in backdrops.skipped { Terminal.note("Skipped: \(image.reason)") }
         return labels.map { label in
-            let own = artworks.filter { $0.label == label }.map(\.artwork)
-            return (label, Compositor(artworks: own, backdrops: backdrops, seed: seed))
+            let compositor = Compositor(
+                artworks: artworks[label] ?? [], backdrops: backdrops, seed: seed,
+                label: labels.count > 1 ? label : nil)
+            return (label, compositor)
         }
     }
 }

@@ -74,8 +74,11 @@ struct TrainCommand: AsyncParsableCommand {
         let configuration = try options.configuration(threads: common.threadCount)
         try AtomicFile.checkWritable(URL(filePath: output))
         if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
-        let artwork = try artworkOptions.composited()
-        let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: artwork == nil ? 2 : 1)
+        let artwork = try artworkOptions.load()
+        let backgrounds = try artworkOptions.backgroundFiles()
+        let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: artwork.isEmpty ? 2 : 1)
+        let photos = TrainingData.photos(folder)
+        let learnt = artwork.isEmpty ? photos : photos.composited(artwork: artwork, backgrounds: backgrounds)
         try requireNoPhoto(output, "--output", of: folder)
         if let checkpoint {
             try requireOutside(checkpoint, "--checkpoint", of: [folder.url, options.validationFolder])
@@ -88,7 +91,7 @@ struct TrainCommand: AsyncParsableCommand {
         let live = watch ? try await LiveServer(port: port) : nil
         if let live { Terminal.note("Watch the run at \(live.url)") }
         do {
-            try await train(folder, configuration, artwork, live)
+            try await train(learnt, configuration, live)
         } catch {
             await live?.finish(error is ExitCode ? nil : error)
             throw error
@@ -97,15 +100,14 @@ struct TrainCommand: AsyncParsableCommand {
     }
 
     private func train(
-        _ folder: ImageFolder, _ configuration: TrainingConfiguration, _ artwork: CompositedArtwork?,
-        _ live: LiveServer?
+        _ data: TrainingData, _ configuration: TrainingConfiguration, _ live: LiveServer?
     ) async throws {
         var monitor = TrainingMonitor(configuration, json: common.json)
         defer { monitor.clear() }
         // While the photos are read there is nothing to end in order: Ctrl-C ends the process.
         let interrupt = Interrupt()
         var result: TrainingResult?
-        let trainer = Trainer(folder: folder, configuration: configuration, artwork: artwork, checkpoints: checkpoints)
+        let trainer = Trainer(data: data, configuration: configuration, checkpoints: checkpoints)
         for try await event in trainer.start(shouldStop: { Interrupt.isRequested }) {
             if case .started(let start) = event {
                 interrupt.begin()
@@ -127,7 +129,7 @@ struct TrainCommand: AsyncParsableCommand {
         interrupt.end()
         try monitor.finish(result, output: output)
         // The threads that tasks share are for the page that follows the run.
-        if let report { try await onThreadOfItsOwn { try write(report, of: result, folder) } }
+        if let report { try await onThreadOfItsOwn { try write(report, of: result, data.photos) } }
         if result.ending == .stopped || result.checkpointFailure != nil { throw ExitCode.failure }
     }
 

@@ -34,7 +34,7 @@ import Testing
     @Test("A missing entry is refused by name, except the training record", arguments: keys)
     func missing(key: String) throws {
         if key == "imprint.training" {
-            try withChanged(metadata: [key: nil]) { url in
+            try withChanged(sampleWeights(), metadata: [key: nil]) { url in
                 let weights = try WeightsFile(contentsOf: url)
                 #expect(weights.training == nil)
             }
@@ -197,30 +197,31 @@ import Testing
     private func error(
         metadata changes: [String: String?] = [:], tensors change: (inout [Safetensors.Tensor]) -> Void = { _ in }
     ) throws -> WeightsFileError? {
-        try withChanged(metadata: changes, tensors: change) { url in
+        try withChanged(sampleWeights(), metadata: changes, tensors: change) { url in
             #expect(throws: WeightsFileError.self) { try WeightsFile(contentsOf: url) }
         }
     }
+}
 
-    private func withChanged<Result>(
-        metadata changes: [String: String?], tensors change: (inout [Safetensors.Tensor]) -> Void = { _ in },
-        _ body: (URL) throws -> Result
-    ) throws -> Result {
-        try withTemporaryFolder { folder in
-            let url = folder.appending(path: "model.imprint")
-            try sampleWeights().write(to: url)
-            let file = try Safetensors.File(contentsOf: url)
-            var tensors = try file.header.tensors.map {
-                Safetensors.Tensor(name: $0.name, shape: $0.shape, values: try file.values(of: $0))
-            }
-            change(&tensors)
-            try Safetensors.write(tensors, to: url) { digest in
-                var metadata = file.header.metadata
-                metadata["imprint.digest"] = digest
-                for (key, value) in changes { metadata[key] = value }
-                return metadata
-            }
-            return try body(url)
+/// Calls `body` with the file of some weights with metadata replaced (or removed, with `nil`) and tensors changed.
+func withChanged<Result>(
+    _ weights: WeightsFile, metadata changes: [String: String?],
+    tensors change: (inout [Safetensors.Tensor]) -> Void = { _ in }, _ body: (URL) throws -> Result
+) throws -> Result {
+    try withTemporaryFolder { folder in
+        let url = folder.appending(path: "model.imprint")
+        try weights.write(to: url)
+        let file = try Safetensors.File(contentsOf: url)
+        var tensors = try file.header.tensors.map {
+            Safetensors.Tensor(name: $0.name, shape: $0.shape, values: try file.values(of: $0))
         }
+        change(&tensors)
+        try Safetensors.write(tensors, to: url) { digest in
+            var metadata = file.header.metadata
+            metadata["imprint.digest"] = digest
+            for (key, value) in changes { metadata[key] = value }
+            return metadata
+        }
+        return try body(url)
     }
 }

@@ -41,6 +41,20 @@ import Testing
         #expect(try self.compositor(name, seed: 2).positive(0).image != one[0].image)
     }
 
+    @Test("Several logos with the same seed are put into scenes of their own, of which there is one each")
+    func severalLogos() throws {
+        let backdrops = try Backdrops([], size: 96, workers: Workers(1))
+        func places(_ label: String?, _ name: String) throws -> [Composite.Place] {
+            let compositor = Compositor(
+                artworks: [try #require(Self.artworks[name])], backdrops: backdrops, seed: 1, label: label)
+            return try [compositor.positive(0).subject, compositor.nearMiss(0).subject]
+        }
+        let alone = try places(nil, "leaf")
+        #expect(try places("a", "leaf") == places("a", "leaf"))
+        for (found, other) in zip(try places("a", "leaf"), try places("b", "leaf")) { #expect(found != other) }
+        for (found, other) in zip(try places("a", "leaf"), alone) { #expect(found != other) }
+    }
+
     @Test("The mark lies within its circle and fills it", arguments: names)
     func place(name: String) throws {
         let compositor = try compositor(name, .init(span: 0.2...0.6))

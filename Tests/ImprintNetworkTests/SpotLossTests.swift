@@ -7,7 +7,7 @@ import Testing
 @Suite struct SpotLossTests {
     private static let shapes = [
         Shape(height: 6, width: 6, channels: 1), Shape(height: 3, width: 5, channels: 2),
-        Shape(height: 1, width: 1, channels: 1),
+        Shape(height: 1, width: 1, channels: 1), Shape(height: 4, width: 3, channels: 3),
     ]
 
     private func logits(_ count: Int) -> [Float] {

@@ -3,7 +3,7 @@ import Imprint
 import TestSupport
 import Testing
 
-/// The example of the README, as it stands there.
+/// The examples of the README, as they stand there.
 private func example(photos: URL, model: URL, photo: URL) async throws {
     // README example begins
     var configuration = TrainingConfiguration()
@@ -24,19 +24,37 @@ private func example(photos: URL, model: URL, photo: URL) async throws {
     // README example ends
 }
 
+private func artworkExample(photos: URL, leaf: URL, crest: URL, others: URL, model: URL, photo: URL) async throws {
+    // README example begins
+    let data = TrainingData.photos(try ImageFolder(at: photos, minimumClasses: 1)).composited(
+        artwork: ["Leaf": [try Artwork(contentsOf: leaf)], "Crest": [try Artwork(contentsOf: crest)]],
+        backgrounds: try ImageFolder.images(in: others))
+    for try await case .finished(let result) in Trainer(data: data).start() {
+        try result.weights.write(to: model)
+    }
+
+    for observation in try ImageClassifier(contentsOf: model).classify(photo) {
+        if let box = observation.box { print(observation.label, observation.confidence, box.x, box.y) }
+    }
+    // README example ends
+}
+
 @Suite struct ReadmeTests {
-    @Test("The README's example is the code that this file compiles")
-    func exampleIsCompiled() throws {
+    @Test("The README's examples are the code that this file compiles")
+    func examplesAreCompiled() throws {
         let readme = try String(contentsOf: packageFolder.appending(path: "README.md"), encoding: .utf8)
         let source = try String(contentsOf: URL(filePath: #filePath), encoding: .utf8)
         let lines = source.split(separator: "\n", omittingEmptySubsequences: false)
-        let first = try #require(lines.firstIndex { $0.hasSuffix("// README example begins") })
-        let last = try #require(lines.firstIndex { $0.hasSuffix("// README example ends") })
-        let example = lines[(first + 1)..<last].map { $0.hasPrefix("    ") ? $0.dropFirst(4) : $0 }
-        #expect(readme.contains(example.joined(separator: "\n")))
+        let first = lines.indices.filter { lines[$0].hasSuffix("// README example begins") }
+        let last = lines.indices.filter { lines[$0].hasSuffix("// README example ends") }
+        #expect(first.count == 2 && last.count == 2)
+        for (first, last) in zip(first, last) {
+            let example = lines[(first + 1)..<last].map { $0.hasPrefix("    ") ? $0.dropFirst(4) : $0 }
+            #expect(readme.contains(example.joined(separator: "\n")))
+        }
     }
 
-    @Test("The README's example runs")
+    @Test("The README's first example runs")
     func exampleRuns() async throws {
         try await withTemporaryFolder { folder in
             for (label, value) in [("light", UInt8(200)), ("dark", 40)] {

@@ -6,11 +6,13 @@ enum DataSection {
     /// How many files of each kind of finding are named.
     private static let nameLimit = 3
 
-    static func html(_ record: TrainingRecord?, labels: [String], audit: Audit?) -> String {
+    /// - Parameter marks: The labels that the model knows from artwork.
+    static func html(_ record: TrainingRecord?, labels: [String], marks: [String], audit: Audit?) -> String {
         let counts = counts(record, labels)
         let known = counts.contains { $0.images > 0 } ? counts : audit?.labels ?? []
         guard !known.isEmpty else { return "" }
-        return [bars(known), balance(known), audit.map(findings) ?? ""].filter { !$0.isEmpty }.joined(separator: "\n")
+        let remark = marks.isEmpty ? balance(known) : knownFromArtwork(known.filter { marks.contains($0.label) })
+        return [bars(known), remark, audit.map(findings) ?? ""].filter { !$0.isEmpty }.joined(separator: "\n")
     }
 
     /// How many photos of each label a record tells of.
@@ -54,6 +56,13 @@ enum DataSection {
         return
             "<p>\(isolated(most.label)) has <strong>\(compact(ratio, digits: 2)) times</strong> as many photos to train on as "
             + "\(isolated(least.label)). A model leans to what it saw more often; compare the recall of the two.</p>"
+    }
+
+    private static func knownFromArtwork(_ marks: [Audit.LabelCount]) -> String {
+        let unseen = marks.filter { $0.images == 0 }.map { isolated($0.label) }
+        guard !unseen.isEmpty else { return "" }
+        return "<p>There is no photo of \(unseen.joined(separator: ", ")) to train on; the model knows "
+            + "\(unseen.count == 1 ? "it from its" : "them from their") artwork.</p>"
     }
 
     private static func findings(_ audit: Audit) -> String {

@@ -48,13 +48,18 @@ struct Gallery {
             another.</p>
             <p class="ramp"><span>changes nothing</span><i style="background: \(HeatOverlay.gradient)"></i><span>matters most</span></p>
             """
-            : "Left: the photo, with the place that looks most like the mark. Right: this place.</p>"
+            : "Left: the photo, with the place that looks most like the mark\(ofWhich). Right: this place.</p>"
         return """
             <p>\(introduction) \(legend)
             <div class="gallery">
             \(figures(shown).joined(separator: "\n"))
             </div>
             """
+    }
+
+    /// Which mark is framed, where there are several.
+    private var ofWhich: String {
+        (weights.spotting?.marks.count ?? 0) > 1 ? " that the model saw, or else of the one that is there" : ""
     }
 
     private func figures(_ results: [Evaluation.Result]) -> [String] {
@@ -95,7 +100,14 @@ struct Gallery {
 
     private func spottedPair(_ result: Evaluation.Result, _ spots: SpotPool) throws -> String {
         let picture = try PatchSource.read(result.url)
-        let box = try spots.spot(picture).box ?? Observation.Box(x: 0, y: 0, width: 1, height: 1)
+        let sight = try spots.spot(picture)
+        // Where no mark is there and none was seen, the likeliest was the closest.
+        let likeliest = weights.labels.indices.filter { sight.boxes[$0] != nil }.max {
+            sight.confidences[$0] < sight.confidences[$1]
+        }
+        let box =
+            sight.boxes[result.predicted] ?? sight.boxes[result.label] ?? likeliest.flatMap { sight.boxes[$0] }
+            ?? Observation.Box(x: 0, y: 0, width: 1, height: 1)
         let scale = Float(Self.side) / Float(max(picture.width, picture.height))
         let small = CropAndScale.scaleFill.apply(
             picture, width: max(Int(Float(picture.width) * scale), 1),

@@ -51,7 +51,10 @@ public struct Report: Sendable {
                 evaluation.map { ReliabilityDiagram.html($0, calibration: record?.calibration) } ?? ""),
             Section(
                 "mistakes", "Mistakes", evaluation.map { Gallery(weights, workers: workers).html($0) } ?? ""),
-            Section("photos", "Data set", DataSection.html(record, labels: weights.labels, audit: audit)),
+            Section(
+                "photos", "Data set",
+                DataSection.html(
+                    record, labels: weights.labels, marks: weights.spotting?.marks.map(\.label) ?? [], audit: audit)),
             Section("settings", "Settings", Page.table(Self.settings(weights))),
             Section(
                 "repeat", "Repeat this run",
@@ -90,10 +93,11 @@ public struct Report: Sendable {
 
     private static func calibration(_ weights: WeightsFile) -> String {
         if let spotting = weights.spotting {
-            let (slope, offset) = (
-                compact(Double(spotting.slope), digits: 3), compact(Double(spotting.offset), digits: 3)
-            )
-            return "logistic, slope \(slope), offset \(offset)"
+            let curves = spotting.marks.map { mark in
+                (spotting.marks.count > 1 ? "\(mark.label): " : "")
+                    + "slope \(compact(Double(mark.slope), digits: 3)), offset \(compact(Double(mark.offset), digits: 3))"
+            }
+            return "logistic, \(curves.joined(separator: "; "))"
         }
         return weights.training?.calibration.map { "temperature \(compact($0.temperature, digits: 4))" } ?? "none"
     }

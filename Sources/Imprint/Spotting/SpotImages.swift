@@ -4,7 +4,7 @@ internal import ImprintFormats
 internal import ImprintImages
 internal import Synchronization
 
-/// The photos of a run that spots a mark, as whole pictures.
+/// The photos of a run that spots marks, as whole pictures.
 ///
 /// They are kept in memory as far as the limit goes; the others are read whenever they are needed. Nothing but time depends on the limit.
 struct SpotImages {
@@ -15,13 +15,15 @@ struct SpotImages {
     struct Item {
         let url: URL
         let label: String
+        /// The mark that it shows; `nil` where it shows none.
+        let mark: Int?
         let picture: PatchSource
         /// The photo as it is in its file, where it is in memory.
         let whole: Image?
     }
 
     let training: [Item]
-    /// Those to train on without the mark, and with it.
+    /// Those to train on without a mark, and with one.
     let negatives: [Item]
     let positives: [Item]
     let validation: [Item]
@@ -33,7 +35,7 @@ struct SpotImages {
     let record: Checkpoint.Images
 
     init(
-        _ folder: ImageFolder, _ configuration: TrainingConfiguration, _ artwork: CompositedArtwork,
+        _ folder: ImageFolder, _ configuration: TrainingConfiguration, marks: [String],
         earlier: Checkpoint.Images?, workers: Workers, onEvent: (TrainingEvent) -> Void
     ) throws {
         let sides = try ImageSides(folder, configuration, earlier: earlier, onEvent: onEvent)
@@ -61,9 +63,10 @@ struct SpotImages {
                         if fits { room -= image.samples.count }
                         let picture =
                             fits ? PatchSource(image) : PatchSource(item.url, width: image.width, height: image.height)
+                        let label = folder.labels[item.label]
                         read.append(
                             Item(
-                                url: item.url, label: folder.labels[item.label], picture: picture,
+                                url: item.url, label: label, mark: marks.firstIndex(of: label), picture: picture,
                                 whole: fits && isWhole ? image : nil))
                         kept.append(item)
                     case .failure(let reason): skipped.append(SkippedImage(url: item.url, reason: reason))
@@ -86,10 +89,10 @@ struct SpotImages {
         record = Checkpoint.Images(
             digests: sides.folders.map(\.digest), training: first.kept.map(folder.path),
             validation: second.kept.map(other.path), leakage: sides.leakage?.record)
-        negatives = training.filter { $0.label != artwork.label }
-        positives = training.filter { $0.label == artwork.label }
+        negatives = training.filter { $0.mark == nil }
+        positives = training.filter { $0.mark != nil }
         guard !negatives.isEmpty else {
-            throw ImprintError.noPhotosWithoutMark(label: artwork.label, folder: folder.url.path)
+            throw ImprintError.noPhotosWithoutMark(marks: marks, folder: folder.url.path)
         }
     }
 

@@ -6,9 +6,12 @@ internal import ImprintNetwork
 
 /// One run of training LogoSpot from artwork and photos, from settings and images to the model, on the thread that calls it.
 final class SpotJob {
+    private let data: TrainingData
+    /// The labels of the logos, in order: each has a map of the network.
+    private let marks: [String]
+    /// The photos, with the labels of the logos too, of which there need be no photo.
     private let folder: ImageFolder
     private let configuration: TrainingConfiguration
-    private let artwork: CompositedArtwork
     private let checkpoints: CheckpointOptions?
     /// The phases; those of the recipe where `nil`.
     private let phases: [SpotPhase]?
@@ -20,16 +23,17 @@ final class SpotJob {
     private var isStopped = false
 
     init(
-        folder: ImageFolder, configuration: TrainingConfiguration, artwork: CompositedArtwork,
-        checkpoints: CheckpointOptions?, phases: [SpotPhase]? = nil, poolSize: Int = SpotPatches.usualPoolSize,
+        data: TrainingData, configuration: TrainingConfiguration, checkpoints: CheckpointOptions?,
+        phases: [SpotPhase]? = nil, poolSize: Int = SpotPatches.usualPoolSize,
         onEvent: @escaping (TrainingEvent) -> Void, shouldStop: @escaping () -> Bool
     ) {
-        self.folder = folder
+        self.data = data
+        marks = data.artwork.keys.sorted(by: precedes)
+        folder = data.photos.adding(labels: marks)
         var configuration = configuration
         // The curve that turns scores into confidences needs more photos than the choice of an epoch.
         if case .split(.automatic) = configuration.validation { configuration.validation = .split(.fraction(0.15)) }
         self.configuration = configuration
-        self.artwork = artwork
         self.checkpoints = checkpoints
         self.phases = phases
         self.poolSize = poolSize
@@ -38,10 +42,8 @@ final class SpotJob {
         workers = Workers(configuration.threads)
     }
 
-    /// The labels of the model: those of the folder and that of the artwork, in their order.
-    private var labels: [String] {
-        Set(folder.labels + [artwork.label]).sorted { precedes($0, $1) }
-    }
+    /// The labels of the model: those of the photos and of the logos, in order.
+    private var labels: [String] { folder.labels.sorted(by: precedes) }
 
     /// What belongs to the run once its images are read.
     private struct Run {
@@ -53,18 +55,24 @@ final class SpotJob {
 
     func run() throws -> TrainingResult {
         try configuration.check()
-        guard labels.count == 2 else { throw ImprintError.notTwoLabels(labels: labels) }
+        let others = folder.labels.filter { !marks.contains($0) }
+        guard others.count == 1 else {
+            throw ImprintError.notOneLabelWithoutMark(found: others, marks: marks, folder: folder.url.path)
+        }
         let store = try checkpoints.map(CheckpointStore.init)
         var settings = configuration.settings(base: nil)
-        settings["artwork"] = artwork.artwork.map(\.name).joined(separator: ", ") + " of \(artwork.label)"
-        settings["backgrounds"] = artwork.backgrounds.isEmpty ? "none" : "\(artwork.backgrounds.count) photos"
+        settings["artwork"] = marks.map { mark in
+            "\(artwork(of: mark).map(\.name).joined(separator: ", ")) of \(mark)"
+        }.joined(separator: "; ")
+        settings["backgrounds"] = data.backgrounds.isEmpty ? "none" : "\(data.backgrounds.count) photos"
         // Elsewhere more epochs may follow; here they make every phase another one.
         settings["epochs"] = "\(configuration.epochs)"
         if let store, let checkpoint = store.resumed {
-            try checkpoint.checkFits(try Network.logospot(), labels: labels, settings: settings, file: store.file)
+            try checkpoint.checkFits(
+                try Network.logospot(marks: marks.count), labels: labels, settings: settings, file: store.file)
         }
         let images = try SpotImages(
-            folder, configuration, artwork, earlier: store?.resumed?.images, workers: workers, onEvent: onEvent)
+            folder, configuration, marks: marks, earlier: store?.resumed?.images, workers: workers, onEvent: onEvent)
         let backdrops = try backdrops(images)
         let session = try makeSession(images, backdrops)
         let run = Run(
@@ -113,19 +121,26 @@ final class SpotJob {
 
     /// What composites have behind them.
     private func backdrops(_ images: SpotImages) throws -> Backdrops {
-        let (photos, others) = (images.negatives, artwork.backgrounds)
+        let (photos, others) = (images.negatives, data.backgrounds)
         defer { SystemMemory.returnFreed() }
         return try Backdrops(
             others.isEmpty ? photos.map(\.url) : others, size: 224, seed: configuration.seed, workers: workers,
             inMemory: { others.isEmpty ? photos[$0].whole : nil })
     }
 
+    private func artwork(of mark: String) -> [Artwork] { data.artwork[mark] ?? [] }
+
     private func makeSession(_ images: SpotImages, _ backdrops: Backdrops) throws -> SpotSession {
-        let compositor = Compositor(artworks: artwork.artwork, backdrops: backdrops, seed: configuration.seed)
+        let compositors = marks.map { mark in
+            Compositor(
+                artworks: artwork(of: mark), backdrops: backdrops, seed: configuration.seed,
+                label: marks.count > 1 ? mark : nil)
+        }
         let patches = SpotPatches(
-            compositor: compositor, negatives: images.negatives.map(\.picture),
-            positives: images.positives.map(\.picture),
-            seed: configuration.seed, workers: workers, poolSize: poolSize)
+            compositors: compositors, negatives: images.negatives.map(\.picture),
+            positives: images.positives.compactMap { image in
+                image.mark.map { SpotPatches.Positive(picture: image.picture, mark: $0) }
+            }, seed: configuration.seed, workers: workers, poolSize: poolSize)
         // The whole recipe is what twenty epochs are elsewhere.
         let recipe = SpotPhase.all(hasPositives: !images.positives.isEmpty, scale: Double(configuration.epochs) / 20)
         return try SpotSession(patches: patches, phases: phases ?? recipe, seed: configuration.seed, workers: workers)
@@ -164,35 +179,45 @@ final class SpotJob {
             isFinished: isFinished)
     }
 
-    /// How the network does on the images to measure on, and the curve that turns its scores into confidences.
-    private func measure(
-        _ run: Run, _ parameters: Parameters
-    ) throws -> (evaluation: Evaluation, calibration: SpotCalibration)? {
+    /// How the network does on the images to measure on, and the curves that turn its scores into confidences.
+    private func measure(_ run: Run, _ parameters: Parameters) throws -> (evaluation: Evaluation, spotting: Spotting)? {
         let images = run.images.validation
         guard !images.isEmpty else { return nil }
-        let scores = try run.session.scan(images.map(\.picture), parameters, peaks: 0).map(\.score)
-        let calibration = try self.calibration(run, parameters, zip(images, scores).map { ($0.label, $1) })
-        let results = zip(images, scores).map { image, score in
-            let confidence = Float(1 / (1 + exp(-(calibration.slope * Double(score) + calibration.offset))))
-            return Evaluation.Result(
+        let scans = try run.session.scan(images.map(\.picture), parameters, peaks: 0)
+        let spotting = try spotting(run, parameters, scans)
+        let results = zip(images, scans).map { image, scans in
+            Evaluation.Result(
                 url: image.url, label: labels.firstIndex(of: image.label) ?? 0,
-                confidences: labels.map { $0 == artwork.label ? confidence : 1 - confidence })
+                confidences: spotting.confidences(scans.map(\.score), in: labels))
         }
-        return (Evaluation(labels: labels, results: results, skipped: run.images.skippedValidation), calibration)
+        return (Evaluation(labels: labels, results: results, skipped: run.images.skippedValidation), spotting)
     }
 
-    /// How many new composites the curve is fitted to at most.
+    /// How the model looks at pictures.
+    /// - Parameter scans: What the photos to measure on show.
+    private func spotting(
+        _ run: Run, _ parameters: Parameters, _ scans: [[SpotScanner.Scan]]
+    ) throws -> Spotting {
+        let curves = try marks.indices.map { mark in
+            let scores = zip(run.images.validation, scans).map { (isOwn: $0.mark == mark, score: $1[mark].score) }
+            let curve = try calibration(run, parameters, mark, scores)
+            return Spotting.Mark(label: marks[mark], slope: Float(curve.slope), offset: Float(curve.offset))
+        }
+        return Spotting(levels: SpotScanner.levels, stride: 16, span: 44, marks: curves)
+    }
+
+    /// How many new composites a curve is fitted to at most.
     private var unseenCount: Int { min(200, 5 * poolSize) }
 
-    /// Fits the curve to photos that were not trained on; where none of them shows the mark, to new composites and near misses too.
+    /// Fits the curve of a mark to photos that were not trained on; where none of them shows it, to new composites and near misses too.
     private func calibration(
-        _ run: Run, _ parameters: Parameters, _ scores: [(label: String, score: Float)]
+        _ run: Run, _ parameters: Parameters, _ mark: Int, _ scores: [(isOwn: Bool, score: Float)]
     ) throws -> SpotCalibration {
-        var with = scores.filter { $0.label == artwork.label }.map(\.score)
-        var without = scores.filter { $0.label != artwork.label }.map(\.score)
+        var with = scores.filter(\.isOwn).map(\.score)
+        var without = scores.filter { !$0.isOwn }.map(\.score)
         func unseen(isPositive: Bool) throws -> [Float] {
-            let pictures = try run.session.patches.unseen(unseenCount, isPositive: isPositive)
-            return try run.session.scan(pictures, parameters, peaks: 0).map(\.score)
+            let pictures = try run.session.patches.unseen(unseenCount, of: mark, isPositive: isPositive)
+            return try run.session.scan(pictures, parameters, peaks: 0).map { $0[mark].score }
         }
         if with.isEmpty || without.isEmpty { without += try unseen(isPositive: false) }
         if with.isEmpty { with = try unseen(isPositive: true) }
@@ -203,7 +228,7 @@ final class SpotJob {
     private func model(_ run: Run) throws -> (weights: WeightsFile, evaluation: Evaluation?) {
         let session = run.session
         let measured = try measure(run, session.best)
-        let calibration = try measured?.calibration ?? self.calibration(run, session.best, [])
+        let spotting = try measured?.spotting ?? self.spotting(run, session.best, [])
         let evaluation = measured?.evaluation
         let record = TrainingRecord(
             seed: configuration.seed, epochs: session.phases.count, batchSize: SpotPhase.batchSize,
@@ -216,10 +241,7 @@ final class SpotJob {
         let weights = WeightsFile(
             network: session.network, parameters: session.best, labels: labels,
             preprocessing: SpotScanner.preprocessing,
-            spotting: Spotting(
-                levels: SpotScanner.levels, stride: 16, span: 44, label: artwork.label, slope: Float(calibration.slope),
-                offset: Float(calibration.offset)),
-            training: record, precision: configuration.precision)
+            spotting: spotting, training: record, precision: configuration.precision)
         return (weights, evaluation)
     }
 

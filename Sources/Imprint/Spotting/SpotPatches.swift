@@ -15,15 +15,22 @@ final class SpotPatches {
     /// How many composites of either kind batches choose from.
     static let usualPoolSize = 600
     private let poolSize: Int
-    /// Whether a mirror image of the mark is the mark.
+    /// Whether the mirror image of every mark is the mark itself.
     private let mirrors: Bool
 
+    /// A photo that shows a mark.
+    struct Positive {
+        let picture: PatchSource
+        let mark: Int
+    }
+
+    /// What makes pictures of each mark.
+    let compositors: [Compositor]
     let negatives: [PatchSource]
-    let positives: [PatchSource]
-    /// Where the network was most wrong about photos without the mark, and where it saw the mark in those with it.
+    let positives: [Positive]
+    /// Where the network was most wrong about photos without a mark, and where it saw the mark in those with one.
     var mined: [Finding] = []
     var found: [Finding] = []
-    private let compositor: Compositor
     private let seed: UInt64
     private let workers: Workers
     /// Composites drawn before, by their index modulo the size of the pool; all are there once a batch is filled.
@@ -34,19 +41,20 @@ final class SpotPatches {
     private struct Drawn {
         let picture: PatchSource
         let place: Composite.Place
+        let mark: Int
     }
 
     init(
-        compositor: Compositor, negatives: [PatchSource], positives: [PatchSource], seed: UInt64, workers: Workers,
+        compositors: [Compositor], negatives: [PatchSource], positives: [Positive], seed: UInt64, workers: Workers,
         poolSize: Int = usualPoolSize
     ) {
-        self.compositor = compositor
+        self.compositors = compositors
         self.negatives = negatives
         self.positives = positives
         self.seed = seed
         self.workers = workers
         self.poolSize = poolSize
-        mirrors = compositor.artworks.allSatisfy(\.isMirrorSymmetric)
+        mirrors = compositors.allSatisfy { $0.artworks.allSatisfy(\.isMirrorSymmetric) }
         positivePool = Array(repeating: nil, count: poolSize)
         nearMissPool = positivePool
     }
@@ -85,7 +93,7 @@ final class SpotPatches {
             }
             let place = drawn.place
             let window = self.window(aroundX: place.x, y: place.y, span: place.span, turns: true, &random)
-            return (drawn.picture, window, kind == 0 ? target(window, place.x, place.y) : nil)
+            return (drawn.picture, window, kind == 0 ? target(drawn.mark, window, place.x, place.y) : nil)
         case 3 where !mined.isEmpty:
             let finding = mined[random.index(below: mined.count)]
             let peak = finding.peak
@@ -94,14 +102,15 @@ final class SpotPatches {
         case 4 where !found.isEmpty:
             let finding = found[random.index(below: found.count)]
             let peak = finding.peak
+            let positive = positives[finding.picture]
             let window = self.window(aroundX: peak.x, y: peak.y, span: 0.45 * peak.side, turns: false, &random)
-            return (positives[finding.picture], window, target(window, peak.x, peak.y))
+            return (positive.picture, window, target(positive.mark, window, peak.x, peak.y))
         default: break
         }
         return anywhere(&random)
     }
 
-    /// A window anywhere in a photo without the mark.
+    /// A window anywhere in a photo without a mark.
     private func anywhere(_ random: inout RandomStream) -> (PatchSource, PatchWindow, SpotLoss.Target?) {
         let picture = negatives[random.index(below: negatives.count)]
         let side = min(logUniform(70, 448, &random), Float(min(picture.width, picture.height)))
@@ -128,10 +137,10 @@ final class SpotPatches {
             isMirrored: random.chance(0.5) && mirrors)
     }
 
-    private func target(_ window: PatchWindow, _ x: Float, _ y: Float) -> SpotLoss.Target {
+    private func target(_ mark: Int, _ window: PatchWindow, _ x: Float, _ y: Float) -> SpotLoss.Target {
         let place = window.place(ofX: x, y: y, patch: Float(SpotPhase.patchSide))
         let middle = Float(SpotPhase.patchSide - 1) / 2
-        return SpotLoss.Target(mark: 0, row: (place.y + middle) / 16, column: (place.x + middle) / 16)
+        return SpotLoss.Target(mark: mark, row: (place.y + middle) / 16, column: (place.x + middle) / 16)
     }
 
     private func logUniform(_ low: Float, _ high: Float, _ random: inout RandomStream) -> Float {
@@ -140,24 +149,28 @@ final class SpotPatches {
 
     // MARK: Composites
 
-    /// Composites that no step draws.
-    func unseen(_ count: Int, isPositive: Bool) throws(ImageError) -> [PatchSource] {
+    /// Composites of a mark that no step draws.
+    func unseen(_ count: Int, of mark: Int, isPositive: Bool) throws(ImageError) -> [PatchSource] {
         try workers.map(count) { place throws(ImageError) in
-            try draw((1 << 30) + place, isPositive: isPositive).picture
+            try draw((1 << 30) + place, of: mark, isPositive: isPositive).picture
         }
     }
 
-    private func draw(_ index: Int, isPositive: Bool) throws(ImageError) -> Drawn {
+    private func draw(_ index: Int, of mark: Int, isPositive: Bool) throws(ImageError) -> Drawn {
+        let compositor = compositors[mark]
         let composite = try isPositive ? compositor.positive(index) : compositor.nearMiss(index)
-        return Drawn(picture: PatchSource(composite.image), place: composite.subject)
+        return Drawn(picture: PatchSource(composite.image), place: composite.subject, mark: mark)
     }
 
     /// Brings the pool to what it is before a step: two of either kind are new in every step, in the place of the oldest.
+    ///
+    /// The marks take turns.
     private func refreshPool(before step: Int) throws(ImageError) {
         let wanted = poolSize + 2 * step
         let first = max(wanted - poolSize, drawnCount)
         let new = try workers.map(2 * (wanted - first)) { place throws(ImageError) in
-            try draw(first + place / 2, isPositive: place % 2 == 0)
+            let index = first + place / 2
+            return try draw(index, of: index % compositors.count, isPositive: place % 2 == 0)
         }
         for (place, drawn) in new.enumerated() {
             let slot = (first + place / 2) % poolSize

@@ -18,8 +18,17 @@ final class SpotPool: Sendable {
         self.spotting = spotting
     }
 
-    /// The confidence in the mark, and where it is most likely, as shares of the picture's sides.
-    func spot(_ picture: Image) throws -> (confidence: Float, box: Observation.Box?) {
+    /// What a picture shows.
+    struct Sight {
+        /// The confidence in each label of the model, in their order.
+        let confidences: [Float]
+        /// Where the mark of each label is most likely, as shares of the picture's sides; `nil` for the label that is no mark.
+        let boxes: [Observation.Box?]
+    }
+
+    /// Looks at a picture.
+    /// - Throws: `ImprintError.noConfidence` where what the network computes are no numbers.
+    func spot(_ picture: Image) throws(ImprintError) -> Sight {
         let scanner =
             idle.withLock { $0.popLast() }?.scanner
             ?? SpotScanner(
@@ -29,14 +38,23 @@ final class SpotPool: Sendable {
             let scanner = Idle(scanner: scanner)
             idle.withLock { $0.append(scanner) }
         }
-        let scan = try scanner.scan(picture, peaks: 1)
-        let box = scan.peaks.first.map { peak in
-            let side = peak.side * spotting.span / Float(SpotPhase.patchSide)
-            return Observation.Box(
-                x: (peak.x - side / 2) / Float(picture.width), y: (peak.y - side / 2) / Float(picture.height),
-                width: side / Float(picture.width), height: side / Float(picture.height)
-            ).withinPicture
+        // Finite parameters may still overflow on the way.
+        guard let scans = try? scanner.scan(picture, peaks: 1), scans.allSatisfy({ $0.score.isFinite }) else {
+            throw .noConfidence(network: weights.network.name)
         }
-        return (spotting.confidence(scan.score), box)
+        let boxes = weights.labels.map { label in
+            spotting.marks.firstIndex { $0.label == label }.flatMap { scans[$0].peaks.first }.map {
+                box($0, in: picture)
+            }
+        }
+        return Sight(confidences: spotting.confidences(scans.map(\.score), in: weights.labels), boxes: boxes)
+    }
+
+    private func box(_ peak: SpotScanner.Peak, in picture: Image) -> Observation.Box {
+        let side = peak.side * spotting.span / Float(SpotPhase.patchSide)
+        return Observation.Box(
+            x: (peak.x - side / 2) / Float(picture.width), y: (peak.y - side / 2) / Float(picture.height),
+            width: side / Float(picture.width), height: side / Float(picture.height)
+        ).withinPicture
     }
 }

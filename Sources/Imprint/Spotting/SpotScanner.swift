@@ -16,7 +16,7 @@ final class SpotScanner {
         var side: Float
     }
 
-    /// What a picture shows.
+    /// What a picture shows of a mark.
     struct Scan: Hashable, Sendable {
         /// The highest logit of all places and sizes.
         var score: Float
@@ -58,11 +58,11 @@ final class SpotScanner {
         return rules
     }()
 
-    /// Looks at a picture.
-    /// - Parameter count: How many peaks are wanted at most; none is near a higher one.
-    func scan(_ picture: Image, peaks count: Int) throws -> Scan {
-        var scan = Scan(score: -.infinity, peaks: [])
-        var peaks: [Peak] = []
+    /// Looks at a picture once, for all marks.
+    /// - Parameter count: How many peaks of each mark are wanted at most; none is near a higher one.
+    /// - Returns: What it shows of each mark, in the order of the network's maps.
+    func scan(_ picture: Image, peaks count: Int) throws -> [Scan] {
+        var scans = Array(repeating: Scan(score: -.infinity, peaks: []), count: network.output.channels)
         for level in levels {
             let factor = Float(level) / Float(picture.width * picture.height).squareRoot()
             func size(_ side: Int) -> Int { max(Int((Float(side) * factor / Float(stride)).rounded()), 2) * stride }
@@ -71,40 +71,53 @@ final class SpotScanner {
                 picture, width: plan.network.input.width, height: plan.network.input.height)
             image.samples.withUnsafeBufferPointer { preprocessing.normalize($0, into: plan.input) }
             plan.forward(count: 1)
-            let shape = plan.network.output
+            let map = Map(logits: plan.output, shape: plan.network.output)
             let scaleX = Float(picture.width) / Float(image.width)
             let scaleY = Float(picture.height) / Float(image.height)
-            for row in 0..<shape.height {
-                for column in 0..<shape.width {
-                    let score = plan.output[row * shape.width + column]
-                    scan.score = max(scan.score, score)
-                    guard count > 0, isPeak(plan.output, shape, row, column, score) else { continue }
-                    peaks.append(
-                        Peak(
-                            score: score, x: (Float(column * stride) + 0.5) * scaleX - 0.5,
-                            y: (Float(row * stride) + 0.5) * scaleY - 0.5,
-                            side: Float(SpotPhase.patchSide) * (scaleX + scaleY) / 2))
+            for mark in scans.indices {
+                for row in 0..<map.shape.height {
+                    for column in 0..<map.shape.width {
+                        let score = map[row, column, mark]
+                        scans[mark].score = max(scans[mark].score, score)
+                        guard count > 0, map.isPeak(row, column, mark) else { continue }
+                        scans[mark].peaks.append(
+                            Peak(
+                                score: score, x: (Float(column * stride) + 0.5) * scaleX - 0.5,
+                                y: (Float(row * stride) + 0.5) * scaleY - 0.5,
+                                side: Float(SpotPhase.patchSide) * (scaleX + scaleY) / 2))
+                    }
                 }
             }
         }
-        scan.peaks = distinct(peaks.sorted { $0.score > $1.score }, count)
-        return scan
+        for mark in scans.indices { scans[mark].peaks = Self.distinct(scans[mark].peaks, count) }
+        return scans
     }
 
-    private func isPeak(
-        _ map: UnsafeMutableBufferPointer<Float>, _ shape: Shape, _ row: Int, _ column: Int, _ score: Float
-    ) -> Bool {
-        for (dy, dx) in [(-1, 0), (1, 0), (0, -1), (0, 1)] {
-            let (y, x) = (row + dy, column + dx)
-            guard (0..<shape.height).contains(y), (0..<shape.width).contains(x) else { continue }
-            if map[y * shape.width + x] > score { return false }
+    /// The logits of a picture, [rows, columns, marks].
+    private struct Map {
+        let logits: UnsafeMutableBufferPointer<Float>
+        let shape: Shape
+
+        subscript(row: Int, column: Int, mark: Int) -> Float {
+            logits[(row * shape.width + column) * shape.channels + mark]
         }
-        return true
+
+        /// Whether no neighbour is higher.
+        func isPeak(_ row: Int, _ column: Int, _ mark: Int) -> Bool {
+            let score = self[row, column, mark]
+            for (dy, dx) in [(-1, 0), (1, 0), (0, -1), (0, 1)] {
+                let (y, x) = (row + dy, column + dx)
+                guard (0..<shape.height).contains(y), (0..<shape.width).contains(x) else { continue }
+                if self[y, x, mark] > score { return false }
+            }
+            return true
+        }
     }
 
-    private func distinct(_ peaks: [Peak], _ count: Int) -> [Peak] {
+    /// The highest peaks, the highest first, none of which is near a higher one.
+    static func distinct(_ peaks: [Peak], _ count: Int) -> [Peak] {
         var kept: [Peak] = []
-        for peak in peaks where kept.count < count {
+        for peak in peaks.sorted(by: { $0.score > $1.score }) where kept.count < count {
             let isNear = kept.contains {
                 hypotf($0.x - peak.x, $0.y - peak.y) < 0.3 * min($0.side, peak.side)
                     && max($0.side, peak.side) < 2 * min($0.side, peak.side)

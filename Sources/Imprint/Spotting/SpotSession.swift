@@ -28,10 +28,10 @@ final class SpotSession {
         self.patches = patches
         self.phases = phases
         self.workers = workers
-        network = try Network.logospot()
+        network = try Network.logospot(marks: patches.compositors.count)
         parameters = try Parameters(network, seed: seed)
         // At first the network sees no mark anywhere.
-        parameters["head.bias"] = [-2]
+        parameters["head.bias"] = patches.compositors.map { _ in -2 }
         average = try parameters.copy()
         best = try parameters.copy()
         plan = try Plan(
@@ -89,8 +89,8 @@ final class SpotSession {
 
     /// Begins the phase: looks through the photos for what it needs.
     func beginPhase() throws {
-        if phase.mined > 0 { patches.mined = try findings(in: patches.negatives, peaks: 6) }
-        if phase.found > 0 { patches.found = try findings(in: patches.positives, peaks: 1) }
+        if phase.mined > 0 { patches.mined = try mine() }
+        if phase.found > 0 { patches.found = try find() }
         optimizer = try Self.optimizer(phase, parameters.layout)
         average.load(from: parameters)
     }
@@ -110,14 +110,27 @@ final class SpotSession {
 
     // MARK: Looking at pictures
 
-    private func findings(in pictures: [PatchSource], peaks: Int) throws -> [SpotPatches.Finding] {
-        try scan(pictures, average, peaks: peaks).enumerated().flatMap { place, scan in
-            scan.peaks.map { SpotPatches.Finding(picture: place, peak: $0) }
+    /// The six places of each photo without a mark that look most like each mark; what looks like several counts once.
+    private func mine() throws -> [SpotPatches.Finding] {
+        let limit = 6
+        return try scan(patches.negatives, average, peaks: limit).enumerated().flatMap { place, scans in
+            SpotScanner.distinct(scans.flatMap(\.peaks), limit * scans.count).map {
+                SpotPatches.Finding(picture: place, peak: $0)
+            }
+        }
+    }
+
+    /// The place of each photo with a mark that looks most like this mark.
+    private func find() throws -> [SpotPatches.Finding] {
+        let scans = try scan(patches.positives.map(\.picture), average, peaks: 1)
+        return scans.indices.flatMap { place in
+            scans[place][patches.positives[place].mark].peaks.map { SpotPatches.Finding(picture: place, peak: $0) }
         }
     }
 
     /// Looks at pictures with some parameters; the threads share the pictures.
-    func scan(_ pictures: [PatchSource], _ parameters: Parameters, peaks: Int) throws -> [SpotScanner.Scan] {
+    /// - Returns: What each shows of each mark.
+    func scan(_ pictures: [PatchSource], _ parameters: Parameters, peaks: Int) throws -> [[SpotScanner.Scan]] {
         let levels = SpotScanner.levels
         // Shape by shape, so that each is planned for once.
         let order = pictures.indices.sorted {

@@ -1,8 +1,8 @@
 internal import Foundation
-public import ImprintFormats
+internal import ImprintFormats
 public import ImprintImages
 
-/// Trains a classifier from a folder of images, one sub-folder per label.
+/// Trains a classifier from photos, and from artwork where there is some.
 ///
 /// ```swift
 /// var configuration = TrainingConfiguration()
@@ -17,29 +17,33 @@ public import ImprintImages
 /// }
 /// ```
 ///
-/// The same folder, configuration and seed give the same bits, whatever the number of threads, and however often the run was
+/// The same data, configuration and seed give the same bits, whatever the number of threads, and however often the run was
 /// ended and went on from a checkpoint.
 public struct Trainer: Sendable {
-    private let folder: ImageFolder
+    private let data: TrainingData
     private let configuration: TrainingConfiguration
     private let checkpoints: CheckpointOptions?
-    private let artwork: CompositedArtwork?
 
-    /// Makes a trainer for the images in `folder`.
+    /// Makes a trainer.
     /// - Parameters:
-    ///   - folder: The images.
+    ///   - data: What to learn from.
     ///   - configuration: How to train.
-    ///   - artwork: A logo to spot: then the network learns from pictures that are made of its artwork too, and also says where it is.
-    ///     The folder may lack photos of it.
     ///   - checkpoints: Where the run is saved, and whether it goes on from there; not at all where `nil`.
     public init(
-        folder: ImageFolder, configuration: TrainingConfiguration = TrainingConfiguration(),
-        artwork: CompositedArtwork? = nil, checkpoints: CheckpointOptions? = nil
+        data: TrainingData, configuration: TrainingConfiguration = TrainingConfiguration(),
+        checkpoints: CheckpointOptions? = nil
     ) {
-        self.folder = folder
+        self.data = data
         self.configuration = configuration
         self.checkpoints = checkpoints
-        self.artwork = artwork
+    }
+
+    /// Makes a trainer for the photos in `folder` alone: `init(data: .photos(folder), …)`.
+    public init(
+        folder: ImageFolder, configuration: TrainingConfiguration = TrainingConfiguration(),
+        checkpoints: CheckpointOptions? = nil
+    ) {
+        self.init(data: .photos(folder), configuration: configuration, checkpoints: checkpoints)
     }
 
     /// Starts training on a thread of its own.
@@ -59,15 +63,14 @@ public struct Trainer: Sendable {
     package func train(
         onEvent: @escaping (TrainingEvent) -> Void = { _ in }, shouldStop: @escaping () -> Bool = { false }
     ) throws -> TrainingResult {
-        if let artwork {
+        guard data.artwork.isEmpty else {
             return try SpotJob(
-                folder: folder, configuration: configuration, artwork: artwork, checkpoints: checkpoints,
-                onEvent: onEvent,
+                data: data, configuration: configuration, checkpoints: checkpoints, onEvent: onEvent,
                 shouldStop: shouldStop
             ).run()
         }
         return try TrainingJob(
-            folder: folder, configuration: configuration, checkpoints: checkpoints, onEvent: onEvent,
+            folder: data.photos, configuration: configuration, checkpoints: checkpoints, onEvent: onEvent,
             shouldStop: shouldStop
         ).run()
     }

@@ -13,7 +13,7 @@ public struct WeightsFile: Sendable {
     public let network: Network
     /// The numbers of the layers.
     public let parameters: Parameters
-    /// The name of each of the network's outputs, in order.
+    /// The name of each of the network's outputs, in order; where it spots marks, theirs and one more, in any order.
     public let labels: [String]
     /// How an image becomes the network's input.
     public let preprocessing: Preprocessing
@@ -31,7 +31,7 @@ public struct WeightsFile: Sendable {
     /// Puts a classifier's parts together.
     /// - Parameters:
     ///   - parameters: laid out for `network`.
-    ///   - labels: one for each of the network's outputs, all different; two where it spots a mark.
+    ///   - labels: one for each of the network's outputs, all different; where it spots marks, one for each of them and one more.
     public init(
         network: Network, parameters: Parameters, labels: [String], preprocessing: Preprocessing,
         spotting: Spotting? = nil, training: TrainingRecord? = nil, base: String? = nil,
@@ -176,9 +176,7 @@ private func migrated(_ metadata: [String: String]) throws(WeightsFileError.Prob
 private func checkFit(
     _ network: Network, _ labels: [String], _ preprocessing: Preprocessing, _ spotting: Spotting?
 ) throws(WeightsFileError.Problem) {
-    let outputs: Int
     if let spotting {
-        if let problem = spotting.problem { throw .invalidMetadata(key: Key.spotting, reason: problem) }
         // The same parameters must do for pictures of any size.
         let larger = Shape(
             height: 2 * network.input.height, width: 2 * network.input.width, channels: network.input.channels)
@@ -186,21 +184,18 @@ private func checkFit(
         guard preprocessing.channels == 3, atLarger.map(ParameterLayout.init) == ParameterLayout(network) else {
             throw .invalidMetadata(key: Key.spotting, reason: "the network does not take colour pictures of any size")
         }
-        guard network.output.channels == 1, labels.contains(spotting.label) else {
-            throw .invalidMetadata(
-                key: Key.spotting,
-                reason: "the mark \"\(spotting.label)\" is no label, or the network has \(network.output)")
+        if let problem = spotting.problem(maps: network.output.channels, labels: labels) {
+            throw .invalidMetadata(key: Key.spotting, reason: problem)
         }
-        // The mark is there, or it is not.
-        outputs = 2
     } else {
+        let outputs: Int
         do {
             outputs = try network.labelCount()
         } catch {
             throw .notAClassifier(error)
         }
+        guard labels.count == outputs else { throw .labelCount(found: labels.count, outputs: outputs) }
     }
-    guard labels.count == outputs else { throw .labelCount(found: labels.count, outputs: outputs) }
     var seen = Set<String>()
     for label in labels {
         guard seen.insert(label).inserted else { throw .duplicateLabel(label) }

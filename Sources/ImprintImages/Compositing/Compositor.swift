@@ -58,6 +58,8 @@ public struct Compositor: Sendable {
     public let seed: UInt64
     /// How the logo is shown.
     public let configuration: Configuration
+    /// What the logo is called where others are put into pictures of the same seed; `nil` where it is the only one.
+    public let label: String?
 
     /// The height and width of the pictures, in pixels.
     public var size: Int { backdrops.size }
@@ -68,14 +70,17 @@ public struct Compositor: Sendable {
     ///   - backdrops: What is behind it, which also says how large the pictures are.
     ///   - seed: What the pictures follow from.
     ///   - configuration: How the logo is shown.
+    ///   - label: What the logo is called where there are several, so that each is put into scenes of its own.
     public init(
-        artworks: [Artwork], backdrops: Backdrops, seed: UInt64, configuration: Configuration = Configuration()
+        artworks: [Artwork], backdrops: Backdrops, seed: UInt64, configuration: Configuration = Configuration(),
+        label: String? = nil
     ) {
         precondition(!artworks.isEmpty, "a compositor needs at least one artwork")
         self.artworks = artworks
         self.backdrops = backdrops
         self.seed = seed
         self.configuration = configuration
+        self.label = label
     }
 
     /// The picture of that index with the logo in it.
@@ -89,7 +94,7 @@ public struct Compositor: Sendable {
     /// The picture of that index with something else in it, or nothing.
     /// - Throws: `ImageError.unencodable` where memory runs out.
     public func nearMiss(_ index: Int) throws(ImageError) -> Composite {
-        var random = RandomStream(seed: seed, "near miss", index)
+        var random = stream("near miss", index)
         let artwork = random.element(of: artworks)
         let (kind, design) = artwork.nearMiss(&random)
         let scene = Scene(design, of: artwork, configuration, backdrops, &random)
@@ -98,9 +103,13 @@ public struct Compositor: Sendable {
 
     /// The scene of a positive, to be rendered with its mark or without.
     func positiveScene(_ index: Int) -> Scene {
-        var random = RandomStream(seed: seed, "positive", index)
+        var random = stream("positive", index)
         let artwork = random.element(of: artworks)
         let design = artwork.mark(&random)
         return Scene(design, of: artwork, configuration, backdrops, &random)
+    }
+
+    private func stream(_ kind: String, _ index: Int) -> RandomStream {
+        RandomStream(seed: seed, label.map { "\(kind) of \($0)" } ?? kind, index)
     }
 }

@@ -61,11 +61,11 @@ import Testing
         configuration.seed = 4
         configuration.validation = .split(.fraction(0.34))
         configuration.keepsGroupsTogether = false
+        let data = TrainingData.photos(try ImageFolder(at: folder, minimumClasses: 1))
+            .composited(artwork: ["cross": [artwork]])
         return try SpotJob(
-            folder: ImageFolder(at: folder, minimumClasses: 1), configuration: configuration,
-            artwork: CompositedArtwork(label: "cross", artwork: [artwork]), checkpoints: checkpoints,
-            phases: Self.phases,
-            poolSize: 4, onEvent: onEvent, shouldStop: shouldStop
+            data: data, configuration: configuration, checkpoints: checkpoints, phases: Self.phases, poolSize: 4,
+            onEvent: onEvent, shouldStop: shouldStop
         ).run()
     }
 
@@ -132,7 +132,7 @@ import Testing
             #expect(
                 result.weights.training?.adamW?.learningRate == 1e-3 && result.weights.training?.averageDecay == 0.995)
             let spotting = try #require(result.weights.spotting)
-            #expect(spotting.label == "cross" && spotting.slope > 0)
+            #expect(spotting.marks.map(\.label) == ["cross"] && spotting.marks.allSatisfy { $0.slope > 0 })
             let file = place.appending(path: "m.imprint")
             try result.weights.write(to: file)
             let classifier = try ImageClassifier(contentsOf: file)
@@ -165,9 +165,12 @@ import Testing
             let artwork = try writeArtwork(to: place)
             let photos = place.appending(path: "photos")
             try writePhotos(to: photos, labels: ["cross"], count: 2)
-            #expect(throws: ImprintError.notTwoLabels(labels: ["cross"])) { try run(photos, artwork) }
+            func error(_ found: [String]) -> ImprintError {
+                .notOneLabelWithoutMark(found: found, marks: ["cross"], folder: photos.path)
+            }
+            #expect(throws: error([])) { try run(photos, artwork) }
             try writePhotos(to: photos, labels: ["a", "b"], count: 2)
-            #expect(throws: ImprintError.notTwoLabels(labels: ["a", "b", "cross"])) { try run(photos, artwork) }
+            #expect(throws: error(["a", "b"])) { try run(photos, artwork) }
         }
     }
 
@@ -178,7 +181,7 @@ import Testing
             levels: [48, 96],
             stride: 16)
         for width in stride(from: 20, to: 400, by: 20) {
-            #expect(try scanner.scan(Image(width: width, height: 60), peaks: 0).score.isFinite)
+            #expect(try scanner.scan(Image(width: width, height: 60), peaks: 0).allSatisfy { $0.score.isFinite })
             #expect(scanner.plans.count <= 8)
         }
     }
