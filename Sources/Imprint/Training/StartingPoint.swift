@@ -63,8 +63,8 @@ extension TrainingConfiguration {
                 throw ImprintError.invalidSetting(
                     name: "epochs", found: "\(epochs)",
                     expected:
-                        "at least \(stages.lastBegins + 1): \(stages.count) stages, each of \(fineTuning.stageEpochs) "
-                        + "before the last")
+                        "at least \(stages.lastBegins + 1), for \(stages.count) stages that last "
+                        + "\(fineTuning.stageEpochs) each but for the last")
             }
             let parameters = try Parameters(network, seed: seed)
             parameters.load(from: base.parameters)

@@ -23,8 +23,9 @@ final class TrainingSession {
     let best: Parameters
     private let configuration: TrainingConfiguration
     private let workers: Workers
-    /// For the images of a step; compiled for the stage that it is in.
+    /// For the images of a step; compiled for a stage, at first the last one, with which a learning rate is looked for.
     private var plan: Plan
+    /// The stage of the plan.
     private var stage: Int
     /// For the images to measure on; `nil` where there are none.
     private let predictionPlan: Plan?

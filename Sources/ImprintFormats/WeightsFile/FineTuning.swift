@@ -29,7 +29,7 @@ public struct FineTuning: Codable, Hashable, Sendable {
     public var keepsStatistics: Bool
 
     /// Makes settings; those that are left out suit a few dozen to a few thousand photos.
-    public init(layerDecay: Float = 0.7, stageEpochs: Int = 1, keepsStatistics: Bool = true) {
+    public init(layerDecay: Float = 0.4, stageEpochs: Int = 1, keepsStatistics: Bool = true) {
         self.layerDecay = layerDecay
         self.stageEpochs = stageEpochs
         self.keepsStatistics = keepsStatistics
