@@ -39,13 +39,54 @@ public struct Batch {
     public let places: [Int]
     /// The number of images.
     public var count: Int { labels.count }
-    fileprivate let samples: UnsafeBufferPointer<UInt8>
-    fileprivate let preprocessing: Preprocessing
+    private let writing: (UnsafeMutableBufferPointer<Float>) -> Void
+
+    /// Makes a batch whose images `writing` writes.
+    package init(
+        index: Int, labels: [Int], places: [Int], writing: @escaping (UnsafeMutableBufferPointer<Float>) -> Void
+    ) {
+        self.index = index
+        self.labels = labels
+        self.places = places
+        self.writing = writing
+    }
 
     /// Writes the images as a network reads them: [count, height, width, channels].
     ///
     /// `values` has room for all of them; what is beyond stays as it is.
-    public func write(to values: UnsafeMutableBufferPointer<Float>) { preprocessing.normalize(samples, into: values) }
+    public func write(to values: UnsafeMutableBufferPointer<Float>) { writing(values) }
+}
+
+/// How epochs go through images in batches: each in an order of its own, or in that of their places.
+package struct BatchOrder: Sendable {
+    /// The number of images.
+    package let count: Int
+    /// How many images a batch has; the last one of an epoch may have fewer.
+    package let batchSize: Int
+    /// Whether each epoch has an order of its own.
+    package let shuffles: Bool
+    /// What these orders follow from.
+    package let seed: UInt64
+
+    package init(count: Int, batchSize: Int, shuffles: Bool, seed: UInt64) {
+        precondition(batchSize >= 1, "a batch has at least one image, not \(batchSize)")
+        self.count = count
+        self.batchSize = batchSize
+        self.shuffles = shuffles
+        self.seed = seed
+    }
+
+    /// The same for another number of images.
+    package func with(count: Int) -> BatchOrder {
+        BatchOrder(count: count, batchSize: batchSize, shuffles: shuffles, seed: seed)
+    }
+
+    /// The places of the images in each batch of an epoch.
+    package func batches(epoch: Int) -> [ArraySlice<Int>] {
+        var stream = RandomStream(seed: seed, "shuffle", epoch)
+        let order = shuffles ? stream.permutation(of: count) : Array(0..<count)
+        return stride(from: 0, to: count, by: batchSize).map { order[$0..<min($0 + batchSize, count)] }
+    }
 }
 
 /// Gives the images of a data set in batches, epoch after epoch.
@@ -61,9 +102,8 @@ public final class BatchLoader: Sendable {
     public let skipped: [SkippedImage]
     private let preprocessing: Preprocessing
     private let augmentation: Augmentation?
-    private let batchSize: Int
-    private let shuffles: Bool
-    private let seed: UInt64
+    /// How epochs go through the images.
+    package let order: BatchOrder
     private let workers: Workers
     /// The prepared images of the first `keptCount` items.
     private let kept: ImageStore
@@ -89,7 +129,6 @@ public final class BatchLoader: Sendable {
         batchSize: Int, shuffles: Bool, seed: UInt64, workers: Workers, mayLoseLabels: Bool = false,
         memoryLimit: Int? = nil, onRead: (Int) -> Void = { _ in }
     ) throws(ImageError) {
-        precondition(batchSize >= 1, "a batch has at least one image, not \(batchSize)")
         kept = ImageStore(
             count: items.count, of: preprocessing, memoryLimit: memoryLimit ?? SystemMemory.available / 2)
         let failures = Self.read(items, preprocessing, workers: workers, into: kept, onRead: onRead)
@@ -104,9 +143,7 @@ public final class BatchLoader: Sendable {
         for (place, read) in readable.prefix(keptCount).enumerated() { kept.move(from: read, to: place) }
         self.preprocessing = preprocessing
         self.augmentation = augmentation
-        self.batchSize = batchSize
-        self.shuffles = shuffles
-        self.seed = seed
+        order = BatchOrder(count: self.items.count, batchSize: batchSize, shuffles: shuffles, seed: seed)
         self.workers = workers
     }
 
@@ -124,24 +161,21 @@ public final class BatchLoader: Sendable {
     public func forEachBatch(
         epoch: Int, from first: Int = 0, onLost: (SkippedImage) -> Void, _ body: (Batch) throws -> Bool
     ) throws -> Bool {
-        var stream = RandomStream(seed: seed, "shuffle", epoch)
-        let order = shuffles ? stream.permutation(of: count) : Array(0..<count)
-        let batches = (count + batchSize - 1) / batchSize
-        guard first < batches else { return true }
+        let batches = order.batches(epoch: epoch)
+        guard first < batches.count else { return true }
         // The caller reads one buffer while the other is filled.
         let buffers = [BatchBuffer(self), BatchBuffer(self)]
         // A caller that stops early may remove the files next, so nothing reads on after the return.
         defer { for buffer in buffers { buffer.finish() } }
         func start(_ batch: Int) {
-            let places = Array(order[(batch * batchSize)..<min((batch + 1) * batchSize, count)])
-            buffers[batch % 2].startFilling(places, epoch: epoch, ahead: !keepsAll)
+            buffers[batch % 2].startFilling(Array(batches[batch]), epoch: epoch, ahead: !keepsAll)
         }
         if !keepsAll { start(first) }
         var lostCount = 0
-        for batch in first..<batches {
+        for batch in first..<batches.count {
             if keepsAll { start(batch) }
             let samples = buffers[batch % 2].wait()
-            if !keepsAll && batch + 1 < batches { start(batch + 1) }
+            if !keepsAll && batch + 1 < batches.count { start(batch + 1) }
             let places = buffers[batch % 2].places
             for image in buffers[batch % 2].lost {
                 onLost(image)
@@ -150,9 +184,10 @@ public final class BatchLoader: Sendable {
             }
             if places.isEmpty { continue }
             let labels = places.map { items[$0].label }
-            let filled = Batch(
-                index: batch, labels: labels, places: places, samples: samples, preprocessing: preprocessing)
-            guard try body(filled) else { return batch + 1 == batches }
+            let filled = Batch(index: batch, labels: labels, places: places) { [preprocessing] in
+                preprocessing.normalize(samples, into: $0)
+            }
+            guard try body(filled) else { return batch + 1 == batches.count }
         }
         return true
     }
@@ -160,7 +195,7 @@ public final class BatchLoader: Sendable {
     /// The image at a place, prepared and varied, as this epoch shows it.
     public func image(at place: Int, epoch: Int) throws(ImageError) -> Image {
         let image = place < keptCount ? kept[place] : try preprocessing.prepare(items[place].url)
-        return try augmentation?.variation(of: image, at: place, epoch: epoch, seed: seed) ?? image
+        return try augmentation?.variation(of: image, at: place, epoch: epoch, seed: order.seed) ?? image
     }
 
     /// Whether no image has to be read again.
@@ -170,7 +205,7 @@ public final class BatchLoader: Sendable {
     private var keepsAll: Bool { keptCount == count }
 
     fileprivate var bytesPerImage: Int { preprocessing.width * preprocessing.height * preprocessing.channels }
-    fileprivate var bytesPerBatch: Int { bytesPerImage * min(batchSize, count) }
+    fileprivate var bytesPerBatch: Int { bytesPerImage * min(order.batchSize, count) }
 
     /// Fills `samples` with the images at `places`, and tells which of them could not be read.
     ///

@@ -27,6 +27,7 @@ struct LiveRun {
         switch event {
         case .comparing(let done, let total): phase = "Comparing photos: \(done) of \(total)"
         case .reading(let done, let total): phase = "Reading photos: \(done) of \(total)"
+        case .computingFeatures(let done, let total): phase = "Computing features: \(done) of \(total) photos"
         case .started(let start): take(start)
         case .searching(let done, let total): phase = "Looking for a learning rate: step \(done) of at most \(total)"
         case .learningRate(let search): search.learningRate.map { notes.append("Found a learning rate of \($0).") }

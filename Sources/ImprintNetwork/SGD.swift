@@ -7,6 +7,8 @@ internal import ImprintCore
 /// v ← momentum · v + g
 /// w ← w − rate · v, or with Nesterov's momentum w ← w − rate · (g + momentum · v)
 ///
+/// The rate is that of the options, times the schedule's factor, times the factor of the node that w belongs to.
+///
 /// These are PyTorch's formulas (Sutskever et al., "On the importance of initialization and momentum", 2013).
 public final class SGD {
     /// The numbers that steer a step.
@@ -43,6 +45,8 @@ public final class SGD {
     public let options: Options
     private let velocities: AlignedMemory
     private let count: Int
+    /// The factors of the learning rate, from the first parameter to the last.
+    private let rateFactors: [(range: Range<Int>, factor: Float)]
     /// The step that is being taken.
     private var update: Update?
 
@@ -55,11 +59,36 @@ public final class SGD {
     }
 
     /// Makes an optimiser whose velocities are 0.
+    /// - Parameters:
+    ///   - options: The numbers that steer a step.
+    ///   - layout: The parameters that it will move.
+    ///   - rateFactors: Factors of the learning rate by the name of the node, ≥ 0; 1 for those not named.
     /// - Throws: `NetworkError.outOfMemory`.
-    public init(_ options: Options, for layout: ParameterLayout) throws(NetworkError) {
+    public init(
+        _ options: Options, for layout: ParameterLayout, rateFactors: [String: Float] = [:]
+    ) throws(NetworkError) {
+        precondition(rateFactors.values.allSatisfy { $0 >= 0 }, "a factor of the learning rate is at least 0")
         self.options = options
+        self.rateFactors = Self.ranges(of: rateFactors, in: layout)
         count = layout.trainableCount
         velocities = try AlignedMemory(byteCount: count * MemoryLayout<Float>.stride)
+    }
+
+    /// The places of the trainable parameters, in as few ranges as there are changes of the factor.
+    private static func ranges(
+        of factors: [String: Float], in layout: ParameterLayout
+    ) -> [(range: Range<Int>, factor: Float)] {
+        var ranges: [(range: Range<Int>, factor: Float)] = []
+        for entry in layout.entries where entry.parameter.role != .statistic {
+            let factor = factors[entry.node] ?? 1
+            let end = roundedUp(entry.range.upperBound, to: 16)
+            if let last = ranges.last, last.factor == factor {
+                ranges[ranges.count - 1].range = last.range.lowerBound..<end
+            } else {
+                ranges.append((entry.offset..<end, factor))
+            }
+        }
+        return ranges
     }
 
     /// The velocities, laid out as the trainable parameters.
@@ -101,13 +130,16 @@ extension Plan {
 extension SGD: TeamTask {
     func run(_ worker: Worker) {
         guard let update else { return }
-        for (range, decays) in update.trained {
-            forEachRange(range.count, worker) { part in
-                let start = range.lowerBound + part.lowerBound
-                imprint_sgd(
-                    update.parameters + start, update.gradients + start, velocities.floats() + start, part.count,
-                    update.rate, options.momentum, decays ? options.weightDecay : 0, update.gradientScale,
-                    options.nesterov ? 1 : 0)
+        for (trained, decays) in update.trained {
+            for (range, factor) in rateFactors where range.overlaps(trained) {
+                let range = range.clamped(to: trained)
+                forEachRange(range.count, worker) { part in
+                    let start = range.lowerBound + part.lowerBound
+                    imprint_sgd(
+                        update.parameters + start, update.gradients + start, velocities.floats() + start, part.count,
+                        update.rate * factor, options.momentum, decays ? options.weightDecay : 0,
+                        update.gradientScale, options.nesterov ? 1 : 0)
+                }
             }
         }
     }

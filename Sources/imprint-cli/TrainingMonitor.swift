@@ -23,6 +23,7 @@ struct TrainingMonitor {
         switch event {
         case .comparing(let done, let total): bar.draw("comparing", done: done, of: total)
         case .reading(let done, let total): bar.draw("reading", done: done, of: total)
+        case .computingFeatures(let done, let total): bar.draw("features", done: done, of: total)
         case .started(let event): show(event)
         case .searching(let done, let total): bar.draw("learning rate", done: done, of: total)
         case .learningRate(let search): show(search)

@@ -46,11 +46,7 @@ struct TrainingOptions: ParsableArguments {
     @Option(help: "A factor on the network's channels. (default: 1)")
     var width: Double?
 
-    @Option(help: ArgumentHelp("A weights file to start from; its last layer is trained anew.", valueName: "model"))
-    var base: String?
-
-    @Option(help: "What of the base to train: its head, or all layers. (default: head)")
-    var unfreeze: TrainingConfiguration.Trains?
+    @OptionGroup var baseOptions: TrainingBaseOptions
 
     @Option(help: AugmentationWords.help("How to vary the photos")) var augment = AugmentationWords("none")
 
@@ -94,20 +90,17 @@ struct TrainingOptions: ParsableArguments {
         try require(labelSmoothing, "--label-smoothing", in: 0...0.99)
         try require(width ?? 1, "--width", in: 0.01...16)
         if let inputSize { try require(inputSize, "--input-size", in: 1...8192) }
-        if base == nil {
+        if baseOptions.base == nil {
             do {
                 _ = try Network.named(network ?? "logonet", labels: 2, inputSize: inputSize, width: width ?? 1)
             } catch {
                 throw ValidationError("\(error).")
             }
         }
-        if base != nil && (network != nil || width != nil || inputSize != nil || cropAndScale != nil) {
+        if baseOptions.base != nil && (network != nil || width != nil || inputSize != nil || cropAndScale != nil) {
             throw ValidationError(
                 "--base brings its own network and preprocessing; leave out --network, --width, --input-size and "
                     + "--crop-and-scale.")
-        }
-        if base == nil && unfreeze != nil {
-            throw ValidationError("--unfreeze says what of a base to train; name one with --base.")
         }
         _ = try augment.augmentation()
         _ = try memory?.byteCount()
@@ -118,7 +111,7 @@ struct TrainingOptions: ParsableArguments {
     func requireDefaultsForArtwork() throws {
         let given: [(String, Bool)] = [
             ("--network", network != nil), ("--width", width != nil), ("--input-size", inputSize != nil),
-            ("--crop-and-scale", cropAndScale != nil), ("--base", base != nil),
+            ("--crop-and-scale", cropAndScale != nil), ("--base", baseOptions.base != nil),
             ("--augment", augment.description != "none"),
             ("--batch-size", batchSize != 32), ("--learning-rate", learningRate.description != "0.02"),
             ("--label-smoothing", labelSmoothing != 0), ("--class-weights", classWeights != .none),
@@ -135,11 +128,8 @@ struct TrainingOptions: ParsableArguments {
 
     func configuration(threads: Int) throws -> TrainingConfiguration {
         var configuration = TrainingConfiguration()
-        if let base {
-            configuration.start = .base(try WeightsFile(contentsOf: URL(filePath: base)), trains: unfreeze ?? .head)
-        } else {
-            configuration.start = .network(network ?? "logonet", width: width ?? 1)
-        }
+        configuration.start = .network(network ?? "logonet", width: width ?? 1)
+        try baseOptions.apply(to: &configuration)
         configuration.validation = try validationRule()
         configuration.keepsGroupsTogether = !randomSplit
         configuration.epochs = epochs
@@ -170,8 +160,8 @@ struct TrainingOptions: ParsableArguments {
         func option(_ name: String, _ value: (some Any)?) -> [String] { value.map { [name, "\($0)"] } ?? [] }
         func flag(_ name: String, _ isSet: Bool) -> [String] { isSet ? [name] : [] }
         return option("--validation", validation) + flag("--random-split", randomSplit)
-            + option("--base", base) + option("--unfreeze", unfreeze?.rawValue)
-            + option("--network", network) + option("--width", width) + option("--input-size", inputSize)
+            + baseOptions.arguments + option("--network", network) + option("--width", width)
+            + option("--input-size", inputSize)
             + option("--crop-and-scale", cropAndScale?.rawValue) + option("--augment", augment)
             + option("--epochs", epochs) + option("--patience", patience) + option("--minutes", minutes)
             + option("--batch-size", batchSize) + option("--learning-rate", learningRate)
@@ -222,5 +212,4 @@ enum LearningRate: ExpressibleByArgument, CustomStringConvertible {
 }
 
 extension Safetensors.Precision: ExpressibleByArgument {}
-extension TrainingConfiguration.Trains: ExpressibleByArgument {}
 extension TrainingConfiguration.LabelWeights: ExpressibleByArgument {}

@@ -63,7 +63,15 @@ import Testing
             ("--base b.imprint --network lenet", "leave out --network"),
             ("--base b.imprint --width 0.5", "leave out --network, --width"),
             ("--base b.imprint --crop-and-scale scale-fit", "--crop-and-scale"),
-            ("--unfreeze all", "name one with --base"), ("--report ./m.imprint", "expected two files"),
+            ("--unfreeze all", "--unfreeze: how a base is trained, but there is none; name one with --base"),
+            ("--layer-decay 0.5 --batch-statistics", "--layer-decay, --batch-statistics: how a base is trained"),
+            ("--base b.imprint --layer-decay 0.5", "add --unfreeze all, head-first or gradual"),
+            ("--base b.imprint --unfreeze head --batch-statistics", "add --unfreeze all, head-first or gradual"),
+            ("--base b.imprint --unfreeze all --stage-epochs 2", "add --unfreeze head-first or gradual"),
+            ("--base b.imprint --unfreeze all --layer-decay 0", "--layer-decay is 0.0, expected more than 0"),
+            ("--base b.imprint --unfreeze all --layer-decay 1.5", "--layer-decay is 1.5, expected more than 0"),
+            ("--base b.imprint --unfreeze gradual --stage-epochs 0", "--stage-epochs is 0, expected 1 to 100000"),
+            ("--report ./m.imprint", "expected two files"),
         ])
     func contradictions(options: String, message: String) throws {
         try withTemporaryFolder { folder in

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Imprint
+import TestSupport
 import Testing
 
 @testable import imprint_cli
@@ -12,10 +13,23 @@ import Testing
             "", "--epochs 3 --seed 9 --learning-rate auto --patience 4 --minutes 2.5 --average 0.99",
             "--validation 0.25 --random-split --network lenet --width 0.5 --input-size 40 --crop-and-scale scale-fit",
             "--validation photos --augment flip,noise --label-smoothing 0.1 --class-weights auto --no-calibration",
-            "--batch-size 7 --precision float16 --memory 2GB",
+            "--batch-size 7 --precision float16 --memory 2GB", "--base BASE",
+            "--base BASE --unfreeze all --layer-decay 0.3",
+            "--base BASE --unfreeze head-first --stage-epochs 3 --batch-statistics", "--base BASE --unfreeze gradual",
         ])
     func arguments(typed: String) throws {
-        func words(_ line: String) -> [String] { line.split(separator: " ").map(String.init) }
+        try withTemporaryFolder { folder in try expectSameConfiguration(typed, base: folder.appending(path: "base")) }
+    }
+
+    private func expectSameConfiguration(_ typed: String, base: URL) throws {
+        let network = try Network.named("logonet", labels: 2, inputSize: 16, width: 0.125)
+        try WeightsFile(
+            network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b"],
+            preprocessing: Preprocessing(width: 16, height: 16)
+        ).write(to: base)
+        func words(_ line: String) -> [String] {
+            line.split(separator: " ").map { $0 == "BASE" ? base.path : String($0) }
+        }
         let options = try TrainingOptions.parse(words(typed))
         let repeated = try TrainingOptions.parse(options.arguments)
         #expect(repeated.arguments == options.arguments)
@@ -26,10 +40,17 @@ import Testing
             let words = configuration.augmentation.words
             // Sets are printed in any order.
             configuration.augmentation = .none
-            return "\(configuration), \(words)"
+            var start = "from scratch"
+            if case .base(let file, let trains) = configuration.start {
+                start = "\(file.digest ?? ""), \(trains)"
+                configuration.start = .network("lenet")
+            }
+            return "\(configuration), \(words), \(start)"
         }
         #expect(try described(repeated) == described(options))
-        if typed.contains("auto") { #expect(try described(options) != described(TrainingOptions.parse([]))) }
+        if typed.contains("auto") || typed.contains("--base") {
+            #expect(try described(options) != described(TrainingOptions.parse([])))
+        }
     }
 
     @Test(

@@ -63,4 +63,37 @@ import Testing
         optimizer.step(plan, factor: 0)
         #expect(parameters["dense.bias"] == [7 - 0.125, -8 - 0.125])
     }
+
+    @Test("A node's factor scales its rate: the step, not the velocity")
+    func rateFactors() throws {
+        var net = NetworkBuilder(name: "two", input: Shape(channels: 3))
+        net.add(Dense(outputChannels: 5), named: "first")
+        net.add(Dense(outputChannels: 40), named: "second")
+        net.add(Dense(outputChannels: 2), named: "third")
+        let network = try net.network()
+        func moved(_ factors: [String: Float]) throws -> (moves: [String: [Float]], velocities: [Float]) {
+            let parameters = try Parameters(network, seed: 1)
+            let before = try parameters.copy()
+            let plan = try Plan(network, parameters: parameters, options: Plan.Options(batchSize: 1, mode: .training))
+            plan.parameterGradients.update(repeating: 1)
+            let optimizer = try SGD(
+                .init(learningRate: 0.5, momentum: 0.5), for: parameters.layout, rateFactors: factors)
+            optimizer.step(plan)
+            optimizer.step(plan)
+            let moves = try parameters.layout.entries.map { entry in
+                let (new, old) = (try #require(parameters[entry.name]), try #require(before[entry.name]))
+                return (entry.name, zip(old, new).map { $0 - $1 })
+            }
+            return (Dictionary(uniqueKeysWithValues: moves), Array(optimizer.state))
+        }
+        let all = try moved([:])
+        let scaled = try moved(["first": 0.25, "third": 0])
+        for (name, moves) in all.moves {
+            let factor: Float = name.hasPrefix("first") ? 0.25 : name.hasPrefix("third") ? 0 : 1
+            let found = try #require(scaled.moves[name])
+            #expect(moves.allSatisfy { abs($0 - 1.25) < 1e-6 })
+            for (one, other) in zip(moves, found) { #expect(abs(other - factor * one) < 1e-6, "\(name)") }
+        }
+        #expect(scaled.velocities == all.velocities)
+    }
 }

@@ -10,7 +10,7 @@ import Testing
 @Suite("Checkpoints") struct CheckpointTests {
     /// What a run may depend on besides its parameters.
     enum Variant: String, CaseIterable {
-        case plain, varied, averaged, searched, unkept, dropout, clipped
+        case plain, varied, averaged, searched, unkept, dropout, clipped, head, headFirst, gradual
     }
 
     private static func configuration(_ variant: Variant) throws -> TrainingConfiguration {
@@ -29,6 +29,19 @@ import Testing
                 $0.schedule = .step(every: 3, factor: 0.5)
             case .dropout: $0.start = .base(try baseWithDropout(), trains: .all)
             case .clipped: $0.gradientClipping = 0.5
+            case .head:
+                $0.start = .base(try baseOfThreeBlocks(), trains: .head)
+                $0.learningRate = nil
+                $0.averageDecay = 0.9
+                $0.memoryLimit = 0
+            case .headFirst:
+                $0.start = .base(try baseOfThreeBlocks(), trains: .headFirst)
+                $0.learningRate = nil
+                $0.fineTuning.stageEpochs = 2
+            case .gradual:
+                $0.start = .base(try baseOfThreeBlocks(), trains: .gradual)
+                $0.augmentation = Augmentation([.flip])
+                $0.fineTuning.keepsStatistics = false
             }
         }
     }
@@ -37,6 +50,23 @@ import Testing
         var builder = NetworkBuilder(name: "drops", input: Shape(height: 16, width: 16, channels: 3))
         builder.add(Convolution(outputChannels: 8, kernelSize: 3, stride: 2))
         builder.add(ReLU())
+        builder.add(Dropout(rate: 0.5))
+        builder.add(GlobalAveragePool())
+        builder.add(Dense(outputChannels: 2), named: "head")
+        builder.add(Softmax())
+        let network = try builder.network()
+        return WeightsFile(
+            network: network, parameters: try Parameters(network, seed: 3), labels: ["left", "right"],
+            preprocessing: Preprocessing(width: 16, height: 16, channels: 3))
+    }
+
+    private static func baseOfThreeBlocks() throws -> WeightsFile {
+        var builder = NetworkBuilder(name: "blocks", input: Shape(height: 16, width: 16, channels: 3))
+        for block in 1...2 {
+            builder.add(Convolution(outputChannels: 8, kernelSize: 3, stride: 2), named: "conv\(block)")
+            builder.add(BatchNormalization(), named: "norm\(block)")
+            builder.add(ReLU())
+        }
         builder.add(Dropout(rate: 0.5))
         builder.add(GlobalAveragePool())
         builder.add(Dense(outputChannels: 2), named: "head")

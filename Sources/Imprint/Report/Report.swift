@@ -102,6 +102,18 @@ public struct Report: Sendable {
         return weights.training?.calibration.map { "temperature \(compact($0.temperature, digits: 4))" } ?? "none"
     }
 
+    private static func fineTuning(_ record: TrainingRecord) -> [(String, String)] {
+        var rows: [(String, String)] = []
+        if let trains = record.trains { rows.append(("trained of the base", trains.rawValue)) }
+        if let fineTuning = record.fineTuning {
+            rows += [
+                ("layer decay", "\(fineTuning.layerDecay)"), ("epochs of a stage", "\(fineTuning.stageEpochs)"),
+                ("statistics of norms", fineTuning.keepsStatistics ? "kept" : "of the batch"),
+            ]
+        }
+        return rows
+    }
+
     private static func settings(_ weights: WeightsFile) -> [(String, String)] {
         let input = weights.preprocessing
         var rows = [
@@ -139,6 +151,9 @@ public struct Report: Sendable {
                 ("augmentation", record.augmentations.isEmpty ? "none" : record.augmentations.joined(separator: ",")),
                 ("class weights", record.labelWeights == nil ? "none" : "auto"),
                 ("average", record.averageDecay.map { "\($0)" } ?? "none"),
+            ]
+            rows += fineTuning(record)
+            rows += [
                 ("calibration", calibration(weights)),
                 ("seed", "\(record.seed)"), ("data set", record.dataDigest ?? "unknown"),
             ]

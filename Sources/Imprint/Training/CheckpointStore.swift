@@ -120,7 +120,7 @@ extension TrainingConfiguration {
             case .split(.none): "none"
             case .folder: "a folder"
             }
-        return [
+        var settings: [String: String] = [
             "network": network, "validation": validation, "random split": "\(!keepsGroupsTogether)",
             "batch size": "\(batchSize)", "learning rate": learningRate.map { "\($0)" } ?? "auto",
             "schedule": "\(schedule)", "momentum": "\(momentum)", "weight decay": "\(weightDecay)",
@@ -130,6 +130,12 @@ extension TrainingConfiguration {
             "augmentation": augmentation.words.isEmpty ? "none" : augmentation.words.joined(separator: ","),
             "seed": "\(seed)",
         ]
+        if let fineTuning = usedFineTuning {
+            settings["layer decay"] = "\(fineTuning.layerDecay)"
+            settings["stage epochs"] = "\(fineTuning.stageEpochs)"
+            settings["statistics of norms"] = fineTuning.keepsStatistics ? "kept" : "of the batch"
+        }
+        return settings
     }
 }
 

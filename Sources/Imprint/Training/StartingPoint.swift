@@ -5,19 +5,41 @@ internal import ImprintNetwork
 extension TrainingConfiguration {
     /// What training begins with.
     struct StartingPoint {
-        let network: Network
-        let parameters: Parameters
-        /// The nodes that stay as they are.
-        let frozen: Set<String>
+        /// A network, or a part of one, and its numbers.
+        struct Part {
+            let network: Network
+            let parameters: Parameters
+        }
+
+        /// The whole network, with the numbers that it begins with.
+        let whole: Part
+        /// What computes the features once for each image, where nothing of it changes and images are not varied.
+        let features: Part?
+        /// What runs in every step: the head where there are features, else the whole.
+        let trained: Part
+        /// What of it is trained when.
+        let stages: TrainingStages
+        /// Factors of the learning rate by node.
+        let rateFactors: [String: Float]
+        /// Whether norms leave their statistics as they are.
+        let keepsStatistics: Bool
         let preprocessing: Preprocessing
         /// The digest of the base, where there is one.
         let base: String?
 
-        /// How many numbers are trained.
+        /// How many numbers are trained, in the last stage at the latest.
         var trainedCount: Int {
-            parameters.layout.entries.reduce(0) {
-                $1.parameter.role == .statistic || frozen.contains($1.node) ? $0 : $0 + $1.parameter.count
+            whole.parameters.layout.entries.reduce(0) {
+                $1.parameter.role == .statistic || stages.last.contains($1.node) ? $0 : $0 + $1.parameter.count
             }
+        }
+
+        /// The whole network's numbers, with those of the trained part.
+        func parameters(with trained: Parameters) throws -> Parameters {
+            guard features != nil else { return trained }
+            let parameters = try whole.parameters.copy()
+            parameters.load(from: trained)
+            return parameters
         }
     }
 
@@ -26,8 +48,9 @@ extension TrainingConfiguration {
         switch start {
         case .network(let name, let width):
             let network = try Network.named(name, labels: labels.count, inputSize: inputSize, width: width)
+            let whole = StartingPoint.Part(network: network, parameters: try Parameters(network, seed: seed))
             return StartingPoint(
-                network: network, parameters: try Parameters(network, seed: seed), frozen: [],
+                whole: whole, features: nil, trained: whole, stages: .single, rateFactors: [:], keepsStatistics: false,
                 preprocessing: Preprocessing(
                     width: network.input.width, height: network.input.height, channels: network.input.channels,
                     cropAndScale: cropAndScale),
@@ -35,17 +58,40 @@ extension TrainingConfiguration {
         case .base(let base, let trains):
             guard let head = base.network.headName else { throw ImprintError.noHead(network: base.network.name) }
             let network = try base.network.replacingHead(labels: labels.count)
+            let stages = TrainingStages(of: network, trains, epochs: fineTuning.stageEpochs)
+            guard epochs > stages.lastBegins else {
+                throw ImprintError.invalidSetting(
+                    name: "epochs", found: "\(epochs)",
+                    expected:
+                        "at least \(stages.lastBegins + 1), for \(stages.count) stages that last "
+                        + "\(fineTuning.stageEpochs) each but for the last")
+            }
             let parameters = try Parameters(network, seed: seed)
             parameters.load(from: base.parameters)
             // A head for the same labels goes on from where it was; any other is drawn anew.
             for entry in parameters.layout.entries where entry.node == head && labels != base.labels {
                 parameters.draw(entry, seed: seed)
             }
+            let whole = StartingPoint.Part(network: network, parameters: parameters)
+            let parts = trains == .head && augmentation.words.isEmpty ? try whole.splitAtHead() : nil
             return StartingPoint(
-                network: network, parameters: parameters,
-                frozen: trains == .all ? [] : Set(network.nodes.map(\.name)).subtracting([head]),
+                whole: whole, features: parts?.features, trained: parts?.head ?? whole, stages: stages,
+                rateFactors: trains == .head ? [:] : network.rateFactors(decay: fineTuning.layerDecay),
+                keepsStatistics: trains != .head && fineTuning.keepsStatistics,
                 preprocessing: base.preprocessing, base: try base.digest ?? base.tensorDigest())
         }
+    }
+}
+
+extension TrainingConfiguration.StartingPoint.Part {
+    /// What comes before the head, and the head; `nil` where nothing comes before it.
+    fileprivate func splitAtHead() throws -> (features: Self, head: Self)? {
+        func part(_ network: Network) throws -> Self {
+            let own = try Parameters(ParameterLayout(network))
+            own.load(from: parameters)
+            return Self(network: network, parameters: own)
+        }
+        return try network.splitAtHead().map { try (part($0.features), part($0.head)) }
     }
 }
 

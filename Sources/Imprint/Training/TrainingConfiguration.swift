@@ -15,12 +15,7 @@ public struct TrainingConfiguration: Sendable {
     }
 
     /// What of a base is trained.
-    public enum Trains: String, Sendable, CaseIterable {
-        /// The last dense layer alone; all others stay as they are, statistics of norms included.
-        case head
-        /// Every layer.
-        case all
-    }
+    public typealias Trains = FineTuning.Trains
 
     /// Where the images to measure progress on come from.
     public enum Validation: Sendable {
@@ -40,6 +35,8 @@ public struct TrainingConfiguration: Sendable {
 
     /// The network that training starts from.
     public var start: Start
+    /// How the layers of a base are trained, where that is more than its head.
+    public var fineTuning: FineTuning
     /// Where the images to measure progress on come from.
     public var validation: Validation
     /// Whether images are compared first, so that those which show the same (`ImageGroups`) stay on one side of a split, or are
@@ -99,6 +96,7 @@ public struct TrainingConfiguration: Sendable {
     /// Makes a configuration; change what should differ.
     public init() {
         start = .network("logonet")
+        fineTuning = FineTuning()
         validation = .split(.automatic)
         keepsGroupsTogether = true
         epochs = 20
@@ -125,6 +123,14 @@ public struct TrainingConfiguration: Sendable {
 }
 
 extension TrainingConfiguration {
+    /// What of a base is trained; `nil` where training begins from scratch.
+    var trains: Trains? {
+        if case .base(_, let trains) = start { trains } else { nil }
+    }
+
+    /// How, where that is more than its head.
+    var usedFineTuning: FineTuning? { trains == nil || trains == .head ? nil : fineTuning }
+
     /// Checks that every number lies in its range.
     func check() throws(ImprintError) {
         func require(_ name: String, _ value: some Any, _ isValid: Bool, _ expected: String) throws(ImprintError) {
@@ -142,6 +148,10 @@ extension TrainingConfiguration {
         try require("labelSmoothing", labelSmoothing, (0..<1).contains(labelSmoothing), "at least 0 and less than 1")
         let decay = averageDecay ?? 0.5
         try require("averageDecay", decay, decay > 0 && decay < 1, "more than 0 and less than 1")
+        let factor = fineTuning.layerDecay
+        try require("layerDecay", factor, factor > 0 && factor <= 1, "more than 0 and at most 1")
+        try require(
+            "stageEpochs", fineTuning.stageEpochs, (1...1_000_000).contains(fineTuning.stageEpochs), "1 to 1000000")
         try require("threads", threads, threads >= 1, "at least 1")
         try require("memoryLimit", memoryLimit ?? 0, memoryLimit ?? 0 >= 0, "at least 0")
         try require("inputSize", inputSize ?? 1, (1...8192).contains(inputSize ?? 1), "1 to 8192")

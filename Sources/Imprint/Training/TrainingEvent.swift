@@ -8,6 +8,9 @@ public enum TrainingEvent: Sendable {
     case comparing(done: Int, of: Int)
     /// So many of the images to train and to measure on have been read.
     case reading(done: Int, of: Int)
+    /// So many of these images have gone through the layers before the head, where it alone is trained and images are not varied:
+    /// then each has to do so but once.
+    case computingFeatures(done: Int, of: Int)
     /// The images are read and the plan is compiled.
     case started(TrainingStart)
     /// So many steps of the search for a learning rate are done.

@@ -5,9 +5,9 @@ internal import ImprintImages
 
 /// The images of a run: what is trained on, and what is measured on.
 struct TrainingImages {
-    let training: BatchLoader
+    let training: any BatchSource
     /// `nil` where nothing is measured on.
-    let validation: BatchLoader?
+    let validation: (any BatchSource)?
     /// All images that could not be read.
     let skipped: [SkippedImage]
     /// What copies, near-duplicates and bursts have to do with validation.
@@ -16,11 +16,13 @@ struct TrainingImages {
     let record: Checkpoint.Images
     private let labels: [String]
 
-    /// Divides the images and reads them.
-    /// - Parameter earlier: The images that a run which goes on began with: they stay on their sides.
+    /// Divides the images and reads them, and computes their features where the start has a part for it.
+    /// - Parameters:
+    ///   - earlier: The images that a run which goes on began with: they stay on their sides.
+    ///   - checkGoesOn: Throws where the run is to end.
     init(
-        _ folder: ImageFolder, _ configuration: TrainingConfiguration, preprocessing: Preprocessing,
-        earlier: Checkpoint.Images?, onEvent: (TrainingEvent) -> Void
+        _ folder: ImageFolder, _ configuration: TrainingConfiguration, start: TrainingConfiguration.StartingPoint,
+        earlier: Checkpoint.Images?, onEvent: (TrainingEvent) -> Void, checkGoesOn: () throws -> Void
     ) throws {
         let sides = try ImageSides(folder, configuration, earlier: earlier, onEvent: onEvent)
         // What the comparison of all photos took is not needed any more.
@@ -30,7 +32,7 @@ struct TrainingImages {
             _ items: [ImageFolder.Item], isTraining: Bool, after read: Int, memoryLimit: Int
         ) throws -> BatchLoader {
             try BatchLoader(
-                items: items, labels: folder.labels, preprocessing: preprocessing,
+                items: items, labels: folder.labels, preprocessing: start.preprocessing,
                 augmentation: isTraining ? configuration.augmentation : nil, batchSize: configuration.batchSize,
                 shuffles: isTraining, seed: configuration.seed, workers: Workers(configuration.threads),
                 mayLoseLabels: !isTraining && sides.folders.count == 1, memoryLimit: memoryLimit,
@@ -44,14 +46,24 @@ struct TrainingImages {
             : try loader(
                 sides.validation, isTraining: false, after: sides.training.count,
                 memoryLimit: memoryLimit - training.keptByteCount)
-        self.training = training
-        validation = readable.flatMap { $0.count > 0 ? $0 : nil }
-        skipped = training.skipped + (readable?.skipped ?? [])
+        try checkGoesOn()
+        let read = training.count + (readable?.count ?? 0)
+        func source(_ images: BatchLoader, after done: Int) throws -> any BatchSource {
+            guard let part = start.features, images.count > 0 else { return images }
+            return try FeatureLoader(of: images, by: part, workers: Workers(configuration.threads)) {
+                onEvent(.computingFeatures(done: done + $0, of: read))
+                try checkGoesOn()
+            }
+        }
+        self.training = try source(training, after: 0)
+        let measured = try readable.map { try source($0, after: training.count) }
+        validation = measured.flatMap { $0.count > 0 ? $0 : nil }
+        skipped = self.training.skipped + (measured?.skipped ?? [])
         leakage = sides.leakage
         labels = folder.labels
         let validationFolder = sides.folders[sides.folders.count - 1]
         record = Checkpoint.Images(
-            digests: sides.folders.map(\.digest), training: training.items.map(folder.path),
+            digests: sides.folders.map(\.digest), training: self.training.items.map(folder.path),
             validation: validation?.items.map(validationFolder.path) ?? [], leakage: sides.leakage?.record)
     }
 
@@ -66,12 +78,12 @@ struct TrainingImages {
     }
 
     /// How many images of each label a loader has, in the order of the labels.
-    func counts(_ loader: BatchLoader?) -> [Int] {
+    func counts(_ loader: (any BatchSource)?) -> [Int] {
         (loader?.items ?? []).reduce(into: labels.map { _ in 0 }) { $0[$1.label] += 1 }
     }
 
     /// The same by name, without those that have none.
-    func countsByLabel(_ loader: BatchLoader?) -> [String: Int] {
+    func countsByLabel(_ loader: (any BatchSource)?) -> [String: Int] {
         Dictionary(uniqueKeysWithValues: zip(labels, counts(loader)).filter { $0.1 > 0 })
     }
 }

@@ -31,13 +31,15 @@ final class TrainingJob {
         let settings = configuration.settings(base: start.base)
         let store = try checkpoints.map(CheckpointStore.init)
         if let store, let checkpoint = store.resumed {
-            try checkpoint.checkFits(start.network, labels: folder.labels, settings: settings, file: store.file)
+            try checkpoint.checkFits(
+                start.trained.network, labels: folder.labels, settings: settings, file: store.file)
         }
         let images = try TrainingImages(
-            folder, configuration, preprocessing: start.preprocessing, earlier: store?.resumed?.images,
-            onEvent: onEvent)
-        guard !shouldStop() else {
-            throw ImprintError.stoppedTooEarly(checkpoint: store?.resumed.map { _ in store?.file.path ?? "" })
+            folder, configuration, start: start, earlier: store?.resumed?.images, onEvent: onEvent
+        ) {
+            guard !shouldStop() else {
+                throw ImprintError.stoppedTooEarly(checkpoint: store?.resumed.map { _ in store?.file.path ?? "" })
+            }
         }
         let session = try TrainingSession(start, configuration: configuration, images: images)
         let run = Run(
@@ -94,8 +96,9 @@ final class TrainingJob {
                 TrainingStart(
                     labels: folder.labels, trainingImages: images.training.count,
                     validationImages: images.validationCount, labelsWithoutValidation: images.labelsWithoutValidation,
-                    skipped: images.skipped, network: start.network.name,
-                    parameterCount: start.parameters.layout.trainableParameterCount, trainedCount: start.trainedCount,
+                    skipped: images.skipped, network: start.whole.network.name,
+                    parameterCount: start.whole.parameters.layout.trainableParameterCount,
+                    trainedCount: start.trainedCount,
                     epochs: configuration.epochs, resumed: resumed,
                     replacesCheckpoint: run.store?.replacesFinished ?? false, leakage: images.leakage)))
         guard configuration.learningRate == nil, session.progress.learningRate == 0 else { return }
@@ -116,7 +119,7 @@ final class TrainingJob {
     private func train(_ run: Run) throws -> TrainingResult.Ending {
         let session = run.session
         while true {
-            if let ending = ending(session.progress) { return ending }
+            if let ending = ending(session) { return ending }
             _ = clock.lap()
             let isComplete = try session.trainEpoch(over: run.images.training, onLost: noteLost) {
                 afterBatch(run)
@@ -133,10 +136,15 @@ final class TrainingJob {
     }
 
     /// Why the run ends here; `nil` where it goes on.
-    private func ending(_ progress: TrainingProgress) -> TrainingResult.Ending? {
+    private func ending(_ session: TrainingSession) -> TrainingResult.Ending? {
+        let progress = session.progress
         let done = progress.history.count
         if done >= configuration.epochs { return .completed }
-        if let patience = configuration.patience, progress.epochsSinceBest >= patience { return .noImprovement }
+        // What is trained from the last stage on has not had its chance before.
+        let inLastStage = done - session.start.stages.lastBegins
+        if let patience = configuration.patience, min(progress.epochsSinceBest, inLastStage) >= patience {
+            return .noImprovement
+        }
         if isStopped { return .stopped }
         return done > 0 && (done >= progress.plannedEpochs || isOutOfTime) ? .timeLimit : nil
     }
@@ -193,11 +201,12 @@ final class TrainingJob {
             dataDigest: folder.digest, trainingImages: images.countsByLabel(images.training),
             validationImages: images.countsByLabel(images.validation),
             labelWeights: session.labelWeights.map { Dictionary(uniqueKeysWithValues: zip(folder.labels, $0)) },
-            averageDecay: configuration.averageDecay, history: progress.history,
+            averageDecay: configuration.averageDecay, trains: configuration.trains,
+            fineTuning: configuration.usedFineTuning, history: progress.history,
             keptEpoch: progress.best.map { $0 + 1 }, precisionRecall: evaluation?.precisionRecall ?? [:],
             thresholds: evaluation?.thresholds, calibration: calibration)
         var weights = WeightsFile(
-            network: start.network, parameters: session.best, labels: folder.labels,
+            network: start.whole.network, parameters: try start.parameters(with: session.best), labels: folder.labels,
             preprocessing: start.preprocessing, training: record, base: start.base,
             precision: configuration.precision)
         if let calibration, let calibrated = try weights.calibrated(calibration.temperature) { weights = calibrated }
@@ -205,7 +214,7 @@ final class TrainingJob {
     }
 
     private func evaluate(
-        _ measured: TrainingSession.Measured, _ loader: BatchLoader, _ calibration: Calibration?
+        _ measured: TrainingSession.Measured, _ loader: any BatchSource, _ calibration: Calibration?
     ) -> Evaluation {
         let unchanged = Calibration(temperature: 1, errorBefore: 0, errorAfter: 0, images: 0)
         let results = zip(measured.places, measured.logits).map { place, logits in

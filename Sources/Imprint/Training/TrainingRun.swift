@@ -116,7 +116,7 @@ extension TrainingEvent {
     /// Whether the next event of its kind makes this one dispensable.
     fileprivate var isProgress: Bool {
         switch self {
-        case .comparing, .reading, .searching, .batch, .checkpoint: true
+        case .comparing, .reading, .computingFeatures, .searching, .batch, .checkpoint: true
         case .started, .learningRate, .lost, .epoch, .checkpointFailed, .finished: false
         }
     }

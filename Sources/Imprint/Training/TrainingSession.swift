@@ -22,7 +22,11 @@ final class TrainingSession {
     /// The parameters of the best whole epoch.
     let best: Parameters
     private let configuration: TrainingConfiguration
-    private let plan: Plan
+    private let workers: Workers
+    /// For the images of a step; compiled for a stage, at first the last one, with which a learning rate is looked for.
+    private var plan: Plan
+    /// The stage of the plan.
+    private var stage: Int
     /// For the images to measure on; `nil` where there are none.
     private let predictionPlan: Plan?
     private let loss: SoftmaxCrossEntropy
@@ -36,29 +40,27 @@ final class TrainingSession {
         self.start = start
         self.configuration = configuration
         let count = images.training.count
-        let logits = try start.network.logits()
-        let workers = Workers(configuration.threads)
-        plan = try Plan(
-            logits, parameters: start.parameters,
-            options: Plan.Options(
-                batchSize: min(configuration.batchSize, count), mode: .training, workers: workers,
-                frozen: start.frozen, seed: configuration.seed))
-        average = try configuration.averageDecay.map { _ in try start.parameters.copy() }
+        let parameters = start.trained.parameters
+        workers = Workers(configuration.threads)
+        stage = start.stages.count - 1
+        plan = try Self.plan(
+            start, stage: stage, batchSize: min(configuration.batchSize, count), seed: configuration.seed, workers)
+        average = try configuration.averageDecay.map { _ in try parameters.copy() }
         predictionPlan =
             images.validationCount == 0
             ? nil
             : try Plan(
-                logits, parameters: average ?? start.parameters,
+                start.trained.network.logits(), parameters: average ?? parameters,
                 options: Plan.Options(
                     batchSize: min(configuration.batchSize, images.validationCount), workers: workers))
-        best = try start.parameters.copy()
+        best = try parameters.copy()
         let learningRate = configuration.learningRate ?? 0
-        optimizer = try Self.optimizer(configuration, learningRate, start.parameters.layout)
+        optimizer = try Self.optimizer(configuration, learningRate, start)
         labelWeights =
             configuration.labelWeights == .none
             ? nil
             : images.counts(images.training).map { own in
-                Float(count) / Float(start.network.output.channels * max(own, 1))
+                Float(count) / Float(start.whole.network.output.channels * max(own, 1))
             }
         loss = SoftmaxCrossEntropy(labelSmoothing: configuration.labelSmoothing, classWeights: labelWeights)
         stepsPerEpoch = (count + configuration.batchSize - 1) / configuration.batchSize
@@ -66,24 +68,49 @@ final class TrainingSession {
     }
 
     private static func optimizer(
-        _ configuration: TrainingConfiguration, _ learningRate: Float, _ layout: ParameterLayout
+        _ configuration: TrainingConfiguration, _ learningRate: Float, _ start: TrainingConfiguration.StartingPoint
     ) throws -> SGD {
         try SGD(
             SGD.Options(
                 learningRate: learningRate, momentum: configuration.momentum, nesterov: true,
                 weightDecay: configuration.weightDecay, gradientClipping: configuration.gradientClipping),
-            for: layout)
+            for: start.trained.parameters.layout, rateFactors: start.rateFactors)
     }
+
+    private static func plan(
+        _ start: TrainingConfiguration.StartingPoint, stage: Int, batchSize: Int, seed: UInt64, _ workers: Workers
+    ) throws -> Plan {
+        let logits = try start.trained.network.logits()
+        return try Plan(
+            start.keepsStatistics ? logits.keepingStatistics() : logits, parameters: start.trained.parameters,
+            options: Plan.Options(
+                batchSize: batchSize, mode: .training, workers: workers, frozen: start.stages.frozen[stage],
+                seed: seed))
+    }
+
+    /// Compiles the plan of the stage that the epoch belongs to, unless it is there.
+    private func enterStage() throws {
+        let current = start.stages.stage(ofEpoch: progress.history.count)
+        guard current != stage else { return }
+        plan = try Self.plan(
+            start, stage: current, batchSize: plan.options.batchSize, seed: configuration.seed, workers)
+        plan.passCount = progress.passes
+        stage = current
+    }
+
+    /// The numbers that are trained.
+    private var parameters: Parameters { start.trained.parameters }
 
     /// The course of the learning rate.
     var schedule: Schedule {
         Schedule(configuration.schedule, warmUpSteps: progress.plannedEpochs > 1 ? stepsPerEpoch : 0)
     }
 
-    /// The schedule's factor at a batch of the epoch that is being trained.
+    /// The schedule's factor at a batch of the epoch that is being trained; it rises anew in the first epoch of a stage.
     private func factor(at batch: Int) -> Float {
-        schedule.factor(
-            at: progress.history.count * stepsPerEpoch + batch, of: progress.plannedEpochs * stepsPerEpoch)
+        let epoch = progress.history.count
+        let factor = schedule.factor(at: epoch * stepsPerEpoch + batch, of: progress.plannedEpochs * stepsPerEpoch)
+        return start.stages.isNew(inEpoch: epoch) ? factor * Float(batch + 1) / Float(stepsPerEpoch) : factor
     }
 }
 
@@ -93,15 +120,16 @@ extension TrainingSession {
     /// Trains on the images of an epoch that are left, until `afterBatch` returns `false`.
     /// - Returns: Whether the epoch came to its end.
     func trainEpoch(
-        over loader: BatchLoader, onLost: (SkippedImage) -> Void, afterBatch: () throws -> Bool
+        over loader: any BatchSource, onLost: (SkippedImage) -> Void, afterBatch: () throws -> Bool
     ) throws -> Bool {
-        try loader.forEachBatch(epoch: progress.history.count, from: progress.batch, onLost: onLost) { batch in
+        try enterStage()
+        return try loader.forEachBatch(epoch: progress.history.count, from: progress.batch, onLost: onLost) { batch in
             let result = passes(batch)
             guard result.loss.isFinite else { throw diverged }
             optimizer.step(plan, factor: factor(at: batch.index))
             if let average, let decay = configuration.averageDecay {
                 let steps = Float(progress.averagedSteps)
-                average.move(towards: start.parameters, by: 1 - min(decay, (1 + steps) / (10 + steps)))
+                average.move(towards: parameters, by: 1 - min(decay, (1 + steps) / (10 + steps)))
                 progress.averagedSteps += 1
             }
             progress.sum.add(loss: result.loss, correct: result.correct, count: batch.count)
@@ -129,12 +157,12 @@ extension TrainingSession {
     /// Takes the epoch down, and keeps its parameters where none were better.
     func finishEpoch(_ measured: Measured?) throws -> EpochMetrics {
         // The loss of a step is that before it: what the last one did shows only here.
-        guard measured?.loss.isFinite ?? true, start.parameters.areFinite else { throw diverged }
+        guard measured?.loss.isFinite ?? true, parameters.areFinite else { throw diverged }
         let metrics = EpochMetrics(
             epoch: progress.history.count + 1, loss: progress.sum.meanLoss, accuracy: progress.sum.accuracy,
             validationLoss: measured?.loss, validationAccuracy: measured?.accuracy,
             learningRate: progress.learningRate * factor(at: max(progress.batch - 1, 0)))
-        if progress.finishEpoch(metrics) { best.load(from: average ?? start.parameters) }
+        if progress.finishEpoch(metrics) { best.load(from: average ?? parameters) }
         return metrics
     }
 
@@ -150,19 +178,19 @@ extension TrainingSession {
         progress.plannedEpochs = min(configuration.epochs, done + Int(min(fitting, 1e9)))
     }
 
-    /// Looks for a learning rate, and begins with it.
+    /// Looks for a learning rate, with everything that the last stage trains, and begins with it.
     /// - Parameter afterStep: Told how many steps are done; where it says no, the search ends with what is known then.
     /// - Returns: What was found; `nil` where too few steps were taken to tell.
     func searchLearningRate(
-        over loader: BatchLoader, onLost: (SkippedImage) -> Void, afterStep: (Int) -> Bool
+        over loader: any BatchSource, onLost: (SkippedImage) -> Void, afterStep: (Int) -> Bool
     ) throws -> LearningRateSearch? {
-        let before = try start.parameters.copy()
-        let trial = try Self.optimizer(configuration, 1, before.layout)
+        let before = try parameters.copy()
+        let trial = try Self.optimizer(configuration, 1, start)
         var search = LearningRateSearch()
         var goesOn = true
         var epoch = 0
         while goesOn {
-            try loader.forEachBatch(epoch: epoch, onLost: onLost) { batch in
+            try loader.forEachBatch(epoch: epoch, from: 0, onLost: onLost) { batch in
                 let result = passes(batch)
                 let rate = LearningRateSearch.learningRate(at: search.points.count)
                 guard result.loss.isFinite || search.learningRate != nil else {
@@ -175,11 +203,11 @@ extension TrainingSession {
             }
             epoch += 1
         }
-        start.parameters.load(from: before)
+        parameters.load(from: before)
         plan.passCount = 0
         guard let found = search.learningRate else { return nil }
         progress.learningRate = found
-        optimizer = try Self.optimizer(configuration, found, before.layout)
+        optimizer = try Self.optimizer(configuration, found, start)
         return search
     }
 }
@@ -188,7 +216,7 @@ extension TrainingSession {
 
 extension TrainingSession {
     /// Measures the network as it is, as the finished classifier would do.
-    func measure(over loader: BatchLoader, onLost: (SkippedImage) -> Void) throws -> Measured {
+    func measure(over loader: any BatchSource, onLost: (SkippedImage) -> Void) throws -> Measured {
         guard let plan = predictionPlan else {
             preconditionFailure("the session was made without images to measure on")
         }
@@ -196,7 +224,7 @@ extension TrainingSession {
         var logits: [[Float]] = []
         var places: [Int] = []
         let labels = plan.network.output.channels
-        try loader.forEachBatch(epoch: 0, onLost: onLost) { batch in
+        try loader.forEachBatch(epoch: 0, from: 0, onLost: onLost) { batch in
             batch.write(to: plan.input)
             plan.forward(count: batch.count)
             let values = plan.output.first(batch.count * labels)
@@ -210,8 +238,8 @@ extension TrainingSession {
     }
 
     /// Measures the best epoch once more.
-    func measureBest(over loader: BatchLoader, onLost: (SkippedImage) -> Void) throws -> Measured {
-        let current = average ?? start.parameters
+    func measureBest(over loader: any BatchSource, onLost: (SkippedImage) -> Void) throws -> Measured {
+        let current = average ?? parameters
         let before = try current.copy()
         defer { current.load(from: before) }
         current.load(from: best)
@@ -227,7 +255,7 @@ extension TrainingSession {
         labels: [String], settings: [String: String], images: Checkpoint.Images, seconds: Double, isFinished: Bool
     ) -> Checkpoint {
         var numbers: [Checkpoint.Numbers: [Float]] = [
-            .parameters: start.parameters.withValues { Array($0) }, .velocities: Array(optimizer.state),
+            .parameters: parameters.withValues { Array($0) }, .velocities: Array(optimizer.state),
         ]
         numbers[.average] = average?.withValues { Array($0) }
         if !progress.history.isEmpty { numbers[.best] = best.withValues { Array($0) } }
@@ -235,7 +263,7 @@ extension TrainingSession {
         progress.seconds = seconds
         progress.isFinished = isFinished
         return Checkpoint(
-            network: start.network, labels: labels, settings: settings, images: images, progress: progress,
+            network: start.trained.network, labels: labels, settings: settings, images: images, progress: progress,
             numbers: numbers)
     }
 
@@ -248,10 +276,10 @@ extension TrainingSession {
             parameters.withValues { _ = $0.update(from: numbers) }
         }
         progress = checkpoint.progress
-        load(.parameters, into: start.parameters)
+        load(.parameters, into: parameters)
         load(.average, into: average)
         load(.best, into: best)
-        optimizer = try Self.optimizer(configuration, progress.learningRate, start.parameters.layout)
+        optimizer = try Self.optimizer(configuration, progress.learningRate, start)
         _ = optimizer.state.update(from: checkpoint.numbers[.velocities] ?? [])
         plan.passCount = progress.passes
         progress.isFinished = false

@@ -47,6 +47,10 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
     public var labelWeights: [String: Float]?
     /// The decay of the moving average that the parameters are; `nil` where they are those of the last step.
     public var averageDecay: Float?
+    /// What of the base was trained; `nil` where training began from scratch, and in older files.
+    public var trains: FineTuning.Trains?
+    /// How its layers were, where more than the head was trained.
+    public var fineTuning: FineTuning?
     /// What was measured after each epoch.
     public var history: [EpochMetrics]
     /// The epoch (from 1) that the parameters are of; `nil` in older files, where it is the last one.
@@ -68,7 +72,8 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
         labelSmoothing: Float = 0,
         augmentations: [String] = [], dataDigest: String? = nil, trainingImages: [String: Int] = [:],
         validationImages: [String: Int] = [:], labelWeights: [String: Float]? = nil, averageDecay: Float? = nil,
-        history: [EpochMetrics] = [], keptEpoch: Int? = nil,
+        trains: FineTuning.Trains? = nil, fineTuning: FineTuning? = nil, history: [EpochMetrics] = [],
+        keptEpoch: Int? = nil,
         precisionRecall: [String: [PrecisionRecallPoint]] = [:], thresholds: [String: Double]? = nil,
         calibration: Calibration? = nil
     ) {
@@ -85,6 +90,8 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
         self.validationImages = validationImages
         self.labelWeights = labelWeights
         self.averageDecay = averageDecay
+        self.trains = trains
+        self.fineTuning = fineTuning
         self.history = history
         self.keptEpoch = keptEpoch
         self.precisionRecall = precisionRecall

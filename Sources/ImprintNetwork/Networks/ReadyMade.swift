@@ -168,17 +168,3 @@ extension NetworkBuilder {
         add(Softmax(), named: "probabilities")
     }
 }
-
-extension Network {
-    /// The network without a final softmax: what a classifier is trained as, since the loss contains the softmax.
-    public func logits() throws(NetworkError) -> Network {
-        guard nodes.count > 1, nodes[nodes.count - 1].layer is Softmax else { return self }
-        return try Network(name: name, input: input, nodes: nodes.dropLast())
-    }
-
-    /// The name of the dense layer at the end, before a softmax: what tells the labels apart; `nil` where there is none.
-    public var headName: String? {
-        let last = nodes.last { !($0.layer is Softmax) }
-        return last?.layer is Dense ? last?.name : nil
-    }
-}

@@ -1,0 +1,78 @@
+public import ArgumentParser
+internal import Foundation
+internal import Imprint
+internal import ImprintFormats
+
+/// What training starts from, and how it is trained further.
+struct TrainingBaseOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("A weights file to start from; its last layer is trained anew.", valueName: "model"))
+    var base: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "What of the base to train: its head, all layers, all after the head alone (head-first), or one block of layers "
+                + "after the other from the head on (gradual). (default: head)", valueName: "what"))
+    var unfreeze: FineTuning.Trains?
+
+    @Option(
+        help: ArgumentHelp(
+            "Layer-wise learning-rate decay: the rate of each block of layers is that of the next one times this. (default: "
+                + "\(FineTuning().layerDecay))", valueName: "factor"))
+    var layerDecay: Float?
+
+    @Option(
+        help: ArgumentHelp(
+            "How many epochs each stage of head-first and gradual lasts, but for the last. (default: \(FineTuning().stageEpochs))",
+            valueName: "epochs"))
+    var stageEpochs: Int?
+
+    @Flag(
+        help:
+            "Normalise by the statistics of each batch of the new photos; those of the base are kept and used otherwise."
+    )
+    var batchStatistics = false
+
+    func validate() throws {
+        if let layerDecay, !(layerDecay > 0 && layerDecay <= 1) {
+            throw ValidationError("--layer-decay is \(layerDecay), expected more than 0 and at most 1.")
+        }
+        if let stageEpochs { try require(stageEpochs, "--stage-epochs", in: 1...100_000) }
+        if base == nil {
+            let given = [
+                ("--unfreeze", unfreeze != nil), ("--layer-decay", layerDecay != nil),
+                ("--stage-epochs", stageEpochs != nil), ("--batch-statistics", batchStatistics),
+            ].filter(\.1).map(\.0)
+            guard given.isEmpty else {
+                throw ValidationError(
+                    "\(given.joined(separator: ", ")): how a base is trained, but there is none; name one with --base.")
+            }
+        }
+        if unfreeze ?? .head == .head && (layerDecay != nil || batchStatistics) {
+            throw ValidationError(
+                "--layer-decay and --batch-statistics are about layers before the head, which stay as they are; add --unfreeze "
+                    + "all, head-first or gradual.")
+        }
+        if stageEpochs != nil && unfreeze != .headFirst && unfreeze != .gradual {
+            throw ValidationError(
+                "--stage-epochs is about stages, but there is one alone; add --unfreeze head-first or gradual.")
+        }
+    }
+
+    /// Makes the configuration start from the base, where there is one.
+    func apply(to configuration: inout TrainingConfiguration) throws {
+        guard let base else { return }
+        configuration.start = .base(try WeightsFile(contentsOf: URL(filePath: base)), trains: unfreeze ?? .head)
+        if let layerDecay { configuration.fineTuning.layerDecay = layerDecay }
+        if let stageEpochs { configuration.fineTuning.stageEpochs = stageEpochs }
+        configuration.fineTuning.keepsStatistics = !batchStatistics
+    }
+
+    /// The options that start the same way.
+    var arguments: [String] {
+        func option(_ name: String, _ value: (some Any)?) -> [String] { value.map { [name, "\($0)"] } ?? [] }
+        return option("--base", base) + option("--unfreeze", unfreeze?.rawValue) + option("--layer-decay", layerDecay)
+            + option("--stage-epochs", stageEpochs) + (batchStatistics ? ["--batch-statistics"] : [])
+    }
+}
+
+extension FineTuning.Trains: ExpressibleByArgument {}

@@ -1,0 +1,108 @@
+import Testing
+
+@testable import ImprintNetwork
+
+@Suite struct NetworkPartsTests {
+    private func output(
+        _ network: Network, of input: [Float], _ parameters: Parameters
+    ) throws -> [Float] {
+        let own = try Parameters(network, seed: 0)
+        for entry in own.layout.entries { own[entry.name] = parameters[entry.name] }
+        let plan = try Plan(network, parameters: own, options: Plan.Options(batchSize: 2))
+        _ = plan.input.update(from: input)
+        plan.forward(count: 2)
+        return Array(plan.output)
+    }
+
+    @Test("The parts on both sides of the head give together what the whole gives", arguments: PlanTests.everyNetwork)
+    func split(_ example: PlanTests.Example) throws {
+        let network = try Network.named(
+            example.name, labels: 3, inputSize: example.inputSize, width: example.width)
+        let parameters = try Parameters(network, seed: 4)
+        let (before, head) = try #require(try network.splitAtHead())
+        #expect(before.nodes.map(\.name) + head.nodes.map(\.name) == network.nodes.map(\.name))
+        #expect(head.headName == network.headName && head.input == before.output && head.output == network.output)
+        let images = randomValues(2 * network.input.count, "images")
+        let whole = try output(network, of: images, parameters)
+        let parts = try output(head, of: try output(before, of: images, parameters), parameters)
+        expectSameBits(parts, whole, network.name)
+    }
+
+    @Test("A network without a head, or of a head alone, has no parts") func noSplit() throws {
+        var net = NetworkBuilder(name: "headless", input: Shape(height: 4, width: 4, channels: 3))
+        net.add(GlobalAveragePool())
+        #expect(try net.network().splitAtHead() == nil)
+        let alone = try Network(
+            name: "alone", input: Shape(channels: 3),
+            nodes: [Network.Node(name: "head", layer: Dense(outputChannels: 2), inputs: [Network.inputName])])
+        #expect(try alone.splitAtHead() == nil)
+    }
+
+    @Test(
+        "Blocks are the layers whose results have the same size, and the head",
+        arguments: [
+            ("lenet", 28, [24, 8, 1, 1]), ("logonet", 96, [96, 48, 24, 12, 1]),
+            ("mobilenet-v1", 224, [112, 56, 28, 14, 7, 1]), ("resnet-50", 224, [112, 56, 28, 14, 7, 1]),
+        ])
+    func blocks(name: String, inputSize: Int, heights: [Int]) throws {
+        let network = try Network.named(name, labels: 2, inputSize: inputSize)
+        let blocks = network.blocks
+        let layout = ParameterLayout(network)
+        let places = Dictionary(uniqueKeysWithValues: zip(network.nodes.map(\.name), network.shapes))
+        let found = blocks.map { block in
+            Set(layout.entries.filter { block.contains($0.node) }.compactMap { places[$0.node]?.height })
+        }
+        #expect(found == heights.map { [$0] })
+        #expect(blocks.last == [try #require(network.headName)])
+        #expect(blocks.reduce(0) { $0 + $1.count } == network.nodes.count)
+    }
+
+    /// Norms alone, before an activation, a sum and a pool, all trained with the statistics that they have.
+    private static let normalized: [GradientCheckTests.Case] = {
+        let convolution = Convolution(outputChannels: 3, kernelSize: 3, padding: .same, hasBias: false)
+        func node(_ name: String, _ layer: any Layer, _ inputs: String...) -> Network.Node {
+            Network.Node(name: name, layer: layer, inputs: inputs)
+        }
+        return [
+            GradientCheckTests.Case(4, 5, 2, convolution, BatchNormalization(), convolution),
+            GradientCheckTests.Case(5, 7, 2, convolution, BatchNormalization(), ReLU(), MaxPool(kernelSize: 2)),
+            GradientCheckTests.Case(
+                Shape(height: 4, width: 3, channels: 3),
+                [
+                    node("1", convolution, "input"), node("2", BatchNormalization(), "1"),
+                    node("3", Add(), "2", "input"), node("4", ReLU6(), "3"), node("5", convolution, "4"),
+                ]),
+        ]
+    }()
+
+    @Test("Gradients through norms that keep their statistics are those of differences", arguments: normalized)
+    func gradients(_ example: GradientCheckTests.Case) throws {
+        let network = try Network(name: example.testDescription, input: example.input, nodes: example.nodes)
+        try GradientCheck(network: try network.keepingStatistics(), batch: example.batch, frozen: []).run()
+    }
+
+    @Test("Training leaves statistics that are kept as they are, and moves scales and shifts")
+    func statistics() throws {
+        let network = try Network.named("logonet", labels: 2, inputSize: 33, width: 0.25).logits()
+        let parameters = try randomParameters(network, seed: 2)
+        for entry in parameters.layout.entries where entry.parameter.name == "runningVariance" {
+            parameters[entry.name] = parameters[entry.name]?.map { abs($0) + 0.5 }
+        }
+        let before = try parameters.copy()
+        let kept = try network.keepingStatistics()
+        #expect(ParameterLayout(kept) == parameters.layout)
+        let plan = try Plan(kept, parameters: parameters, options: Plan.Options(batchSize: 2, mode: .training))
+        let optimizer = try SGD(.init(learningRate: 0.01), for: parameters.layout)
+        _ = plan.input.update(from: randomValues(plan.input.count, "input"))
+        for _ in 0..<2 {
+            plan.forward(count: 2)
+            _ = plan.outputGradient.update(from: randomValues(plan.outputGradient.count, "output gradient"))
+            plan.backward(count: 2)
+            optimizer.step(plan)
+        }
+        for entry in parameters.layout.entries {
+            let isSame = parameters[entry.name] == before[entry.name]
+            #expect(isSame == (entry.parameter.role == .statistic), "\(entry.name)")
+        }
+    }
+}

@@ -1,0 +1,179 @@
+import Foundation
+import Imprint
+import ImprintCore
+import ImprintFormats
+import ImprintImages
+import ImprintNetwork
+import TestSupport
+import Testing
+
+/// Training the head alone, on features that are computed once.
+@Suite("Features") struct FeatureLoaderTests {
+    private func base(_ network: String = "logonet") throws -> WeightsFile {
+        try withPictures(perLabel: 8, seed: 1) {
+            try train($0, quickTraining(epochs: 2) { $0.start = .network(network, width: 0.125) })
+        }
+    }
+
+    /// Trains the head as a run does, but with the whole network in every step.
+    private func trainWithoutFeatures(
+        _ base: WeightsFile, _ folder: URL, _ configuration: TrainingConfiguration
+    ) throws -> (parameters: Parameters, losses: [Float]) {
+        let images = try ImageFolder(at: folder)
+        let loader = try BatchLoader(
+            items: images.items, labels: images.labels, preprocessing: base.preprocessing,
+            batchSize: configuration.batchSize, shuffles: true, seed: configuration.seed, workers: Workers(1))
+        let network = try base.network.logits()
+        let parameters = try base.parameters.copy()
+        let plan = try Plan(
+            network, parameters: parameters,
+            options: Plan.Options(
+                batchSize: configuration.batchSize, mode: .training,
+                frozen: Set(network.nodes.map(\.name)).subtracting(["head"])))
+        let optimizer = try SGD(
+            SGD.Options(
+                learningRate: try #require(configuration.learningRate), momentum: configuration.momentum,
+                nesterov: true, weightDecay: configuration.weightDecay), for: parameters.layout)
+        let steps = (loader.count + configuration.batchSize - 1) / configuration.batchSize
+        let schedule = Schedule(configuration.schedule, warmUpSteps: steps)
+        let loss = SoftmaxCrossEntropy(labelSmoothing: configuration.labelSmoothing)
+        var losses: [Float] = []
+        for epoch in 0..<configuration.epochs {
+            var sum: Float = 0
+            try loader.forEachBatch(epoch: epoch, onLost: { _ in }) { batch in
+                batch.write(to: plan.input)
+                plan.forward(count: batch.count)
+                let count = batch.count * network.output.channels
+                sum +=
+                    Float(batch.count)
+                    * loss(
+                        logits: UnsafeMutableBufferPointer(rebasing: plan.output[..<count]), labels: batch.labels,
+                        gradient: UnsafeMutableBufferPointer(rebasing: plan.outputGradient[..<count])
+                    ).loss
+                plan.backward(count: batch.count)
+                optimizer.step(
+                    plan, factor: schedule.factor(at: epoch * steps + batch.index, of: configuration.epochs * steps))
+                return true
+            }
+            losses.append(sum / Float(loader.count))
+        }
+        return (parameters, losses)
+    }
+
+    @Test("Training on features gives what training through all layers gives", arguments: ["logonet", "lenet"])
+    func sameAsWithout(network: String) throws {
+        let base = try base(network)
+        try withPictures(perLabel: 9) { folder in
+            let configuration = quickTraining(epochs: 6) {
+                $0.start = .base(base)
+                $0.batchSize = 5
+                $0.labelSmoothing = 0.1
+                $0.learningRate = 0.1
+            }
+            var computed: [[Int]] = []
+            let found = try train(
+                folder, configuration,
+                onEvent: { if case .computingFeatures(let done, let total) = $0 { computed.append([done, total]) } })
+            // Once for each image, whatever the number of epochs.
+            #expect(computed == [[5, 18], [10, 18], [15, 18], [18, 18]])
+            let expected = try trainWithoutFeatures(base, folder, configuration)
+            for entry in base.parameters.layout.entries {
+                let (one, other) = (found.parameters[entry.name] ?? [], expected.parameters[entry.name] ?? [])
+                let isHead = entry.node == "head"
+                #expect(one.count == other.count && (one != base.parameters[entry.name]) == isHead, "\(entry.name)")
+                for (one, other) in zip(one, other) {
+                    #expect(isHead ? abs(one - other) < 1e-4 : one == other, "\(entry.name)")
+                }
+            }
+            let losses = try #require(found.training).history.map(\.loss)
+            for (one, other) in zip(losses, expected.losses) { #expect(abs(one - other) < 1e-4) }
+        }
+    }
+
+    @Test("Images that are varied have features of their own in every epoch: none are kept") func varied() throws {
+        let base = try base()
+        try withPictures(perLabel: 8) { folder in
+            var computed = 0
+            let weights = try train(
+                folder,
+                quickTraining(epochs: 2) {
+                    $0.start = .base(base)
+                    $0.augmentation = Augmentation([.noise])
+                }, onEvent: { if case .computingFeatures = $0 { computed += 1 } })
+            #expect(computed == 0)
+            #expect(weights.parameters["conv1.weight"] == base.parameters["conv1.weight"])
+            #expect(weights.parameters["head.weight"] != base.parameters["head.weight"])
+        }
+    }
+
+    @Test("All that measures works on features: validation, class weights, average, calibration, the search for a rate")
+    func measures() throws {
+        let base = try base()
+        try withPictures(["down", "left", "up"], perLabel: 16) { folder in
+            let configuration = quickTraining(epochs: 30) {
+                $0.start = .base(base)
+                $0.validation = .split(.fraction(0.25))
+                $0.learningRate = nil
+                $0.averageDecay = 0.9
+                $0.labelWeights = .automatic
+                $0.patience = 10
+            }
+            var result: TrainingResult?
+            var total = 0
+            let weights = try train(
+                folder, configuration,
+                onEvent: { event in
+                    if case .computingFeatures(_, let all) = event { total = all }
+                    if case .finished(let finished) = event { result = finished }
+                })
+            #expect(total == 48)
+            let evaluation = try #require(result?.evaluation)
+            #expect(evaluation.results.count == 12)
+            #expect(weights.training?.calibration != nil && weights.training?.labelWeights?.count == 3)
+            // What was measured on features is what the whole model says.
+            let classifier = try ImageClassifier(weights)
+            for result in evaluation.results {
+                for observation in try classifier.classify(result.url) {
+                    let place = try #require(weights.labels.firstIndex(of: observation.label))
+                    #expect(abs(observation.confidence - result.confidences[place]) < 1e-3)
+                }
+            }
+            #expect(evaluation.accuracy > 0.6, "by chance it would be a third")
+        }
+    }
+
+    @Test("An image that is gone before its features are computed is left out and told") func lost() throws {
+        let base = try base()
+        try withPictures(perLabel: 8) { folder in
+            let gone = folder.appending(path: "left/3.png")
+            var start: TrainingStart?
+            let weights = try train(
+                folder,
+                quickTraining(epochs: 2) {
+                    $0.start = .base(base)
+                    // So that images are read again.
+                    $0.memoryLimit = 0
+                },
+                onEvent: { event in
+                    if case .reading(16, 16) = event { try? FileManager.default.removeItem(at: gone) }
+                    if case .started(let event) = event { start = event }
+                })
+            #expect(start?.trainingImages == 15)
+            #expect(start?.skipped.map(\.url.lastPathComponent) == ["3.png"])
+            #expect(weights.training?.trainingImages == ["left": 7, "right": 8])
+        }
+    }
+
+    @Test("A run that is stopped while features are computed ends there") func stopped() throws {
+        let base = try base()
+        try withPictures(perLabel: 8) { folder in
+            var computed = 0
+            #expect(throws: ImprintError.stoppedTooEarly(checkpoint: nil)) {
+                try train(
+                    folder, quickTraining(epochs: 2) { $0.start = .base(base) }, shouldStop: { computed == 1 },
+                    onEvent: { if case .computingFeatures = $0 { computed += 1 } })
+            }
+            #expect(computed == 1)
+        }
+    }
+}
