@@ -61,6 +61,7 @@ struct TrainingMonitor {
         let parameters =
             event.trainedCount == event.parameterCount
             ? "\(event.parameterCount) parameters" : "\(event.trainedCount) of \(event.parameterCount) parameters"
+        Terminal.note("Recipe: \(event.recipe.summary), for \(event.recipe.reason).")
         Terminal.note("Training \(event.network), \(parameters), for \(count(epochs)).")
         if let resumed = event.resumed { show(resumed) }
         if event.replacesCheckpoint {

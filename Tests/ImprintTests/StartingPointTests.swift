@@ -12,9 +12,17 @@ import Testing
         let base = try withPictures(perLabel: 8) { try train($0, quickTraining(epochs: 2)) }
         try withPictures(["down", "left", "up"], perLabel: 8) { folder in
             var counts = (trained: 0, all: 0)
+            var recipe: TrainingRecipe?
             let tuned = try train(
                 folder, quickTraining(epochs: 2) { $0.start = .base(base, trains: .head) },
-                onEvent: { if case .started(let start) = $0 { counts = (start.trainedCount, start.parameterCount) } })
+                onEvent: {
+                    guard case .started(let start) = $0 else { return }
+                    counts = (start.trainedCount, start.parameterCount)
+                    recipe = start.recipe
+                })
+            #expect(recipe == .head)
+            #expect(Report(base).html.contains(TrainingRecipe.wholePhotos.summary))
+            #expect(Report(tuned).html.contains(TrainingRecipe.head.summary))
             #expect(counts.trained == 32 * 3 + 3)
             #expect(counts.all == tuned.parameters.layout.trainableParameterCount)
             #expect(tuned.labels == ["down", "left", "up"])

@@ -116,16 +116,18 @@ public struct Report: Sendable {
 
     private static func settings(_ weights: WeightsFile) -> [(String, String)] {
         let input = weights.preprocessing
-        var rows = [
-            (
-                "network",
-                "\(weights.network.name), \(counted(weights.parameters.layout.trainableParameterCount, "parameter"))"
-            ),
-            (
-                "input",
-                "\(input.width)x\(input.height) pixels, \(input.channels == 1 ? "grey" : "colour"), \(input.cropAndScale.rawValue)"
-            ),
-        ]
+        let recipe = weights.recipe.map { [("recipe", "\($0.summary), for \($0.reason)")] } ?? []
+        var rows =
+            recipe + [
+                (
+                    "network",
+                    "\(weights.network.name), \(counted(weights.parameters.layout.trainableParameterCount, "parameter"))"
+                ),
+                (
+                    "input",
+                    "\(input.width)x\(input.height) pixels, \(input.channels == 1 ? "grey" : "colour"), \(input.cropAndScale.rawValue)"
+                ),
+            ]
         if let record = weights.training {
             rows += [
                 (

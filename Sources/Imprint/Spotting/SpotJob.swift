@@ -93,7 +93,8 @@ final class SpotJob {
         onEvent(
             .started(
                 TrainingStart(
-                    labels: labels, trainingImages: images.training.count, validationImages: images.validation.count,
+                    recipe: images.positives.isEmpty ? .artworkAlone : .artworkAndPhotos, labels: labels,
+                    trainingImages: images.training.count, validationImages: images.validation.count,
                     labelsWithoutValidation: images.labelsWithoutValidation(labels),
                     skipped: images.skipped + backdrops.skipped,
                     network: session.network.name, parameterCount: layout.trainableParameterCount,

@@ -33,6 +33,8 @@ public enum TrainingEvent: Sendable {
 
 /// What training begins with.
 public struct TrainingStart: Sendable {
+    /// The way of training.
+    public let recipe: TrainingRecipe
     /// The labels, in the order of the network's outputs.
     public let labels: [String]
     /// The number of images to train on.

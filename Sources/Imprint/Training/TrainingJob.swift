@@ -94,7 +94,8 @@ final class TrainingJob {
         onEvent(
             .started(
                 TrainingStart(
-                    labels: folder.labels, trainingImages: images.training.count,
+                    recipe: TrainingRecipe(trains: configuration.trains), labels: folder.labels,
+                    trainingImages: images.training.count,
                     validationImages: images.validationCount, labelsWithoutValidation: images.labelsWithoutValidation,
                     skipped: images.skipped, network: start.whole.network.name,
                     parameterCount: start.whole.parameters.layout.trainableParameterCount,

@@ -129,6 +129,9 @@ import Testing
             var start: TrainingStart?
             let result = try run(photos, artwork, onEvent: { if case .started(let event) = $0 { start = event } })
             #expect(start?.labels == ["cross", "other"] && start?.network == "logospot")
+            let recipe: TrainingRecipe = hasPhotos ? .artworkAndPhotos : .artworkAlone
+            #expect(start?.recipe == recipe && result.weights.recipe == recipe)
+            #expect(Report(result.weights).html.contains(recipe.reason))
             #expect(
                 result.weights.training?.adamW?.learningRate == 1e-3 && result.weights.training?.averageDecay == 0.995)
             let spotting = try #require(result.weights.spotting)

@@ -1,0 +1,64 @@
+internal import ImprintFormats
+
+/// The way to train that suits what there is to learn from.
+///
+/// `Trainer` takes the first of these for which there is all it needs: a base, artwork with photos of the logos, artwork alone, photos.
+public enum TrainingRecipe: String, Sendable, CaseIterable {
+    /// A new network learns from whole photos.
+    case wholePhotos
+    /// The head of a trained model learns from whole photos.
+    case head
+    /// A trained model learns on, from whole photos.
+    case fineTuning
+    /// A network that spots logos learns from pictures made of their artwork.
+    case artworkAlone
+    /// A network that spots logos learns from pictures made of their artwork, then from photos of them.
+    case artworkAndPhotos
+
+    /// What is done, in a few words.
+    public var summary: String {
+        switch self {
+        case .wholePhotos: "a new network for whole photos"
+        case .head: "a new head for a trained model"
+        case .fineTuning: "a trained model learns on"
+        case .artworkAlone: "logos spotted, from their artwork alone"
+        case .artworkAndPhotos: "logos spotted, from their artwork and photos"
+        }
+    }
+
+    /// Why, and what would allow another recipe.
+    public var reason: String {
+        switch self {
+        case .wholePhotos:
+            "there are photos and neither artwork (--artwork) nor a trained model (--base)"
+        case .head: "there is a trained model; its layers stay as they are unless --unfreeze says otherwise"
+        case .fineTuning: "there is a trained model, and --unfreeze lets its layers learn"
+        case .artworkAlone: "there is artwork, and no photo of a logo to train on"
+        case .artworkAndPhotos: "there is artwork, and there are photos of logos to train on"
+        }
+    }
+}
+
+extension TrainingRecipe {
+    /// The recipe for whole photos.
+    /// - Parameter trains: What of a base is trained; `nil` where there is none.
+    init(trains: FineTuning.Trains?) {
+        self =
+            switch trains {
+            case nil: .wholePhotos
+            case .head: .head
+            case .all, .headFirst, .gradual: .fineTuning
+            }
+    }
+}
+
+extension WeightsFile {
+    /// The recipe that trained the model; `nil` where nothing is known of its training.
+    var recipe: TrainingRecipe? {
+        training.map { training in
+            guard let spotting else { return TrainingRecipe(trains: training.trains) }
+            let photos = spotting.marks.reduce(0) { $0 + (training.trainingImages[$1.label] ?? 0) }
+            return photos > 0 ? .artworkAndPhotos : .artworkAlone
+        }
+    }
+}
