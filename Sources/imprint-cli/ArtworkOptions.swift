@@ -31,8 +31,8 @@ struct ArtworkOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "A folder of photos that show no logo, to put it on. (default: in training the photos of the other label, else drawn "
-                + "patterns)", valueName: "folder"))
+            "A folder of photos that show no logo, to put it on, or the word drawn for drawn patterns. (default: in training the "
+                + "photos of the other label, else drawn)", valueName: "folder"))
     var backgrounds: String?
 
     func validate() throws {
@@ -54,9 +54,9 @@ struct ArtworkOptions: ParsableArguments {
         try artwork.reduce(into: [:]) { $0[$1.label, default: []].append(try Artwork.load(named: $1.source)) }
     }
 
-    /// The photos to put the logos on.
-    func backgroundFiles() throws -> [URL] {
-        try backgrounds.map { try ImageFolder.images(in: URL(filePath: $0)) } ?? []
+    /// The photos to put the logos on, none for drawn patterns; `nil` where the command line does not say.
+    func backgroundFiles() throws -> [URL]? {
+        try backgrounds.map { $0 == "drawn" ? [] : try ImageFolder.images(in: URL(filePath: $0)) }
     }
 
     /// The options that repeat them.
@@ -68,7 +68,7 @@ struct ArtworkOptions: ParsableArguments {
     /// A compositor for each label, all with the same backdrops.
     func compositors(size: Int, seed: UInt64, workers: Workers) throws -> [(label: String, compositor: Compositor)] {
         let artworks = try load()
-        let files = try backgroundFiles()
+        let files = try backgroundFiles() ?? []
         var bar = ProgressBar()
         defer { bar.clear() }
         let backdrops = try Backdrops(files, size: size, seed: seed, workers: workers) { read in

@@ -34,6 +34,9 @@ import Testing
                     "a": ["artwork-leaf.png", "artwork-crest.png"], "b": ["artwork-crest.png"],
                 ])
             #expect(data.backgrounds == [one, two])
+            let artwork = ["a": [try Self.artwork("leaf")]]
+            #expect(TrainingData.photos(photos).composited(artwork: artwork).backgrounds == nil)
+            #expect(TrainingData.photos(photos).composited(artwork: artwork, backgrounds: []).backgrounds == [])
         }
     }
 

@@ -64,7 +64,8 @@ final class SpotJob {
         settings["artwork"] = marks.map { mark in
             "\(artwork(of: mark).map(\.name).joined(separator: ", ")) of \(mark)"
         }.joined(separator: "; ")
-        settings["backgrounds"] = data.backgrounds.isEmpty ? "none" : "\(data.backgrounds.count) photos"
+        settings["backgrounds"] =
+            data.backgrounds.map { $0.isEmpty ? "drawn patterns" : "\($0.count) photos" } ?? "the photos without a logo"
         // Elsewhere more epochs may follow; here they make every phase another one.
         settings["epochs"] = "\(configuration.epochs)"
         if let store, let checkpoint = store.resumed {
@@ -122,11 +123,11 @@ final class SpotJob {
 
     /// What composites have behind them.
     private func backdrops(_ images: SpotImages) throws -> Backdrops {
-        let (photos, others) = (images.negatives, data.backgrounds)
+        let photos = images.negatives
         defer { SystemMemory.returnFreed() }
         return try Backdrops(
-            others.isEmpty ? photos.map(\.url) : others, size: 224, seed: configuration.seed, workers: workers,
-            inMemory: { others.isEmpty ? photos[$0].whole : nil })
+            data.backgrounds ?? photos.map(\.url), size: 224, seed: configuration.seed, workers: workers,
+            inMemory: { data.backgrounds == nil ? photos[$0].whole : nil })
     }
 
     private func artwork(of mark: String) -> [Artwork] { data.artwork[mark] ?? [] }

@@ -16,8 +16,8 @@ public struct TrainingData: Sendable {
     public let photos: ImageFolder
     /// What the logos look like, by label; empty where there are photos alone.
     public private(set) var artwork: [String: [Artwork]] = [:]
-    /// Photos to put the logos on; those without a logo in `photos` where there are none.
-    public private(set) var backgrounds: [URL] = []
+    /// Photos to put the logos on, or drawn patterns where it is empty; the photos without a logo where it is `nil`.
+    public private(set) var backgrounds: [URL]?
 
     /// Photos alone: the network tells the labels of a folder apart.
     public static func photos(_ folder: ImageFolder) -> TrainingData { TrainingData(photos: folder) }
@@ -29,14 +29,15 @@ public struct TrainingData: Sendable {
     /// whole recipe), `seed`, `threads` and `precision` count; docs/spotting.md tells the rest.
     /// - Parameters:
     ///   - artwork: What the logos look like, by label; each picture shows one of the forms of one logo, and the logos take turns.
-    ///   - backgrounds: Photos to put the logos on, none of which shows one.
-    public func composited(artwork: [String: [Artwork]], backgrounds: [URL] = []) -> TrainingData {
+    ///   - backgrounds: Photos to put the logos on, none of which shows one, or none at all for drawn patterns; the photos without a
+    ///     logo where it is `nil`.
+    public func composited(artwork: [String: [Artwork]], backgrounds: [URL]? = nil) -> TrainingData {
         precondition(
             !artwork.isEmpty && artwork.values.allSatisfy { !$0.isEmpty },
             "there is at least one logo, and each has at least one artwork")
         var data = self
         data.artwork.merge(artwork) { $0 + $1 }
-        data.backgrounds += backgrounds
+        if let backgrounds { data.backgrounds = (data.backgrounds ?? []) + backgrounds }
         return data
     }
 }

@@ -52,7 +52,7 @@ import Testing
 
     private func run(
         _ folder: URL, _ artwork: Artwork, threads: Int = 1, memoryLimit: Int? = nil,
-        checkpoints: CheckpointOptions? = nil,
+        checkpoints: CheckpointOptions? = nil, backgrounds: [URL]? = nil,
         onEvent: @escaping (TrainingEvent) -> Void = { _ in }, shouldStop: @escaping () -> Bool = { false }
     ) throws -> TrainingResult {
         var configuration = TrainingConfiguration()
@@ -62,7 +62,7 @@ import Testing
         configuration.validation = .split(.fraction(0.34))
         configuration.keepsGroupsTogether = false
         let data = TrainingData.photos(try ImageFolder(at: folder, minimumClasses: 1))
-            .composited(artwork: ["cross": [artwork]])
+            .composited(artwork: ["cross": [artwork]], backgrounds: backgrounds)
         return try SpotJob(
             data: data, configuration: configuration, checkpoints: checkpoints, phases: Self.phases, poolSize: 4,
             onEvent: onEvent, shouldStop: shouldStop
@@ -94,6 +94,18 @@ import Testing
             }
             #expect(result?.ending == .completed)
             #expect(try bytes(of: #require(result).weights) == expected)
+        }
+    }
+
+    @Test("Behind the logo are the photos without it, others, or drawn patterns") func backgrounds() throws {
+        try withTemporaryFolder { place in
+            let artwork = try writeArtwork(to: place)
+            let photos = place.appending(path: "photos")
+            try writePhotos(to: photos, labels: ["other"], count: 6)
+            try writePhotos(to: place.appending(path: "more"), labels: ["drawer"], count: 2)
+            let more = try ImageFolder.images(in: place.appending(path: "more"))
+            let files = try [nil, [], more].map { try bytes(of: run(photos, artwork, backgrounds: $0).weights) }
+            #expect(Set(files).count == 3)
         }
     }
 
