@@ -43,14 +43,23 @@ import Testing
         }
     }
 
+    /// A text that is not what an entry must be, and is named by its beginning alone.
+    struct NotJSON: CustomTestStringConvertible {
+        let text: String
+        var testDescription: String { "\(text.prefix(16)), \(text.count) characters" }
+
+        init(_ text: String) { self.text = text }
+    }
+
     @Test(
         "An entry that is not the JSON it must be is refused by name", arguments: keys.dropLast(),
         [
-            "", "{", "null", "7", "\"text\"", "[[]]", "{\"unknown\":1}", String(repeating: "[", count: 100_000),
-            "\"]]]]]]]]]]\"" + String(repeating: "{\"a\":", count: 100_000),
+            NotJSON(""), NotJSON("{"), NotJSON("null"), NotJSON("7"), NotJSON("\"text\""), NotJSON("[[]]"),
+            NotJSON("{\"unknown\":1}"), NotJSON(String(repeating: "[", count: 100_000)),
+            NotJSON("\"]]]]]]]]]]\"" + String(repeating: "{\"a\":", count: 100_000)),
         ])
-    func notJSON(key: String, text: String) throws {
-        let error = try error(metadata: [key: text])
+    func notJSON(key: String, value: NotJSON) throws {
+        let error = try error(metadata: [key: value.text])
         guard case .invalidMetadata(let found, let reason) = error?.problem else {
             Issue.record("\(String(describing: error))")
             return
