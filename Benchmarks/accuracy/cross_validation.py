@@ -9,8 +9,8 @@ GROUPS.json lists (a list of lists of paths relative to PHOTOS; a photo that it 
 model is trained on the others and evaluated on it. A seed is that of the folds and of the training. Prints a table in Markdown, then
 the pooled predictions with intervals by bootstrap over groups.
 
---artwork-only leaves the photos of the label of `--artwork LABEL=FILE` out of training, so that neither training nor calibration
-sees a photo of it. --jobs folds are trained side by side, each on --threads threads. What is in DIR is not trained again, as long as it
+--artwork-only leaves the photos of the labels of `--artwork LABEL=FILE` out of training, so that neither training nor calibration
+sees a photo of them. --jobs folds are trained side by side, each on --threads threads. What is in DIR is not trained again, as long as it
 is of the same photos and options; another build of imprint needs another DIR.
 """
 
@@ -37,12 +37,12 @@ def main():
     parser.add_argument("--only", type=numbers, help="the numbers of the folds to evaluate on, from 1; all where left out")
     parser.add_argument("--seeds", type=numbers, default=[1])
     parser.add_argument("--groups", type=Path, help="which photos belong together; what imprint audit finds where left out")
-    parser.add_argument("--artwork-only", action="store_true", help="train without photos of the label of --artwork")
+    parser.add_argument("--artwork-only", action="store_true", help="train without photos of the labels of --artwork")
     parser.add_argument("--jobs", type=int, default=1, help="how many folds to train side by side")
     parser.add_argument("--threads", type=int, help="the threads of each; the cores divided by the jobs where left out")
     parser.add_argument("--keep", type=Path, help="a folder for models and predictions, which are not made again")
     given = parser.parse_args(arguments[: arguments.index("--")] if "--" in arguments else arguments)
-    left_out = artwork_label(options) if given.artwork_only else None
+    left_out = artwork_labels(options) if given.artwork_only else set()
     threads = given.threads or max(os.cpu_count() // given.jobs, 1)
 
     groups = listed(given.groups, given.photos) if given.groups else grouped(given.imprint, given.photos)
@@ -52,7 +52,7 @@ def main():
         parts = folds(groups, given.folds, seed)
         for fold in given.only or range(1, given.folds + 1):
             train = [file for i, part in enumerate(parts) if i + 1 != fold for file in part]
-            train = [file for file in train if Path(file).relative_to(given.photos).parts[0] != left_out]
+            train = [file for file in train if Path(file).relative_to(given.photos).parts[0] not in left_out]
             work.append((seed, fold, train, parts[fold - 1]))
 
     rows, predictions = {}, {}
@@ -84,14 +84,14 @@ def numbers(text):
     return [int(number) for number in text.split(",")]
 
 
-def artwork_label(options):
-    """The label of `--artwork LABEL=FILE` among the options of imprint train."""
-    for place, option in enumerate(options):
-        if option == "--artwork" and place + 1 < len(options):
-            return options[place + 1].split("=")[0]
-        if option.startswith("--artwork="):
-            return option.split("=")[1]
-    sys.exit("--artwork-only: the options of imprint train have no --artwork LABEL=FILE.")
+def artwork_labels(options):
+    """The labels of `--artwork LABEL=FILE` among the options of imprint train."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--artwork", action="append", default=[])
+    labels = {value.split("=")[0] for value in parser.parse_known_args(options)[0].artwork}
+    if not labels:
+        sys.exit("--artwork-only: the options of imprint train have no --artwork LABEL=FILE.")
+    return labels
 
 
 def measure(given, options, threads, keep, seed, fold, train, test):

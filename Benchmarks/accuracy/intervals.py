@@ -15,9 +15,10 @@ class Prediction(NamedTuple):
 
 
 def accuracy(predictions, weights):
-    """The share of right answers, each counting as often as the weight of its group says."""
+    """The share of right answers, each counting as often as the weight of its group says; none where all weigh nothing."""
     right = sum(weights[prediction.group] for prediction in predictions if prediction.is_correct)
-    return right / sum(weights[prediction.group] for prediction in predictions)
+    all_of_them = sum(weights[prediction.group] for prediction in predictions)
+    return right / all_of_them if all_of_them else None
 
 
 def auc(predictions, weights):

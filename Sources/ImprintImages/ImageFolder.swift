@@ -91,6 +91,12 @@ extension ImageFolder {
         return folder
     }
 
+    /// The SHA-256 digest of the names and sizes of files, in hexadecimal.
+    package static func digest(of files: [URL]) -> String {
+        let lines = files.map { "\($0.lastPathComponent)\t\(FileStatus($0)?.size ?? 0)\n" }
+        return SHA256.hexadecimal(of: Array(lines.joined().utf8))
+    }
+
     /// All images in a folder and in those below it, whatever they are called, in the order of Unicode scalars.
     ///
     /// Hidden files are left out, and so are links to folders.

@@ -55,6 +55,10 @@ final class SpotJob {
 
     func run() throws -> TrainingResult {
         try configuration.check()
+        if configuration.trains != nil {
+            throw ImprintError.invalidSetting(
+                name: "start", found: "a base", expected: "a new network, for logos are spotted by one of their own")
+        }
         let others = folder.labels.filter { !marks.contains($0) }
         guard others.count == 1 else {
             throw ImprintError.notOneLabelWithoutMark(found: others, marks: marks, folder: folder.url.path)
@@ -62,10 +66,12 @@ final class SpotJob {
         let store = try checkpoints.map(CheckpointStore.init)
         var settings = configuration.settings(base: nil)
         settings["artwork"] = marks.map { mark in
-            "\(artwork(of: mark).map(\.name).joined(separator: ", ")) of \(mark)"
+            artwork(of: mark).map { "\($0.name) (\($0.digest.prefix(12)))" }.joined(separator: ", ") + " of \(mark)"
         }.joined(separator: "; ")
         settings["backgrounds"] =
-            data.backgrounds.map { $0.isEmpty ? "drawn patterns" : "\($0.count) photos" } ?? "the photos without a logo"
+            data.backgrounds.map {
+                $0.isEmpty ? "drawn patterns" : "\($0.count) photos (\(ImageFolder.digest(of: $0).prefix(12)))"
+            } ?? "the photos without a logo"
         // Elsewhere more epochs may follow; here they make every phase another one.
         settings["epochs"] = "\(configuration.epochs)"
         if let store, let checkpoint = store.resumed {
@@ -111,12 +117,15 @@ final class SpotJob {
             model = try self.model(run)
         } catch let error as ImageError {
             run.writer.save { try checkpoint(run) }
+            if case .unencodable = error { throw error }
             throw ImprintError.photoLost(reason: "\(error)", checkpoint: run.writer.path)
         }
-        run.writer.save { try checkpoint(run, isFinished: !isStopped) }
+        // Asked to stop in its last step, a run is done all the same.
+        let isDone = session.progress.history.count == session.phases.count
+        run.writer.save { try checkpoint(run, isFinished: isDone) }
         let result = TrainingResult(
-            weights: model.weights, evaluation: model.evaluation, ending: isStopped ? .stopped : .completed,
-            seconds: clock.seconds, lost: [], checkpointFailure: run.writer.failure, isRepeatable: !isStopped)
+            weights: model.weights, evaluation: model.evaluation, ending: isDone ? .completed : .stopped,
+            seconds: clock.seconds, lost: [], checkpointFailure: run.writer.failure, isRepeatable: isDone)
         onEvent(.finished(result))
         return result
     }

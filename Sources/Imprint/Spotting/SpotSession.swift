@@ -183,8 +183,8 @@ final class SpotSession {
         for (kind, target) in [(Checkpoint.Numbers.parameters, parameters), (.average, average), (.best, best)] {
             target.withValues { _ = $0.update(from: checkpoint.numbers[kind] ?? []) }
         }
+        optimizer = try Self.optimizer(phases[min(progress.history.count, phases.count - 1)], parameters.layout)
         if progress.history.count < phases.count {
-            optimizer = try Self.optimizer(phase, parameters.layout)
             _ = optimizer.state.update(from: checkpoint.numbers[.velocities] ?? [])
             optimizer.stepCount = progress.batch
         }

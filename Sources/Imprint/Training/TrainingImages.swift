@@ -56,6 +56,9 @@ struct TrainingImages {
             }
         }
         self.training = try source(training, after: 0)
+        // Photos may have gone since they were read.
+        try SkippedImage.checkEnoughIsLeft(
+            of: sides.training, readable: self.training.items, skipped: self.training.skipped, labels: folder.labels)
         let measured = try readable.map { try source($0, after: training.count) }
         validation = measured.flatMap { $0.count > 0 ? $0 : nil }
         skipped = self.training.skipped + (measured?.skipped ?? [])

@@ -2,7 +2,8 @@ internal import ImprintFormats
 
 /// The way to train that suits what there is to learn from.
 ///
-/// `Trainer` takes the first of these for which there is all it needs: a base, artwork with photos of the logos, artwork alone, photos.
+/// Where there is artwork, logos are spotted, and learned from photos too where there are any of them; else a base is trained further, or
+/// a new network.
 public enum TrainingRecipe: String, Sendable, CaseIterable {
     /// A new network learns from whole photos.
     case wholePhotos
@@ -55,8 +56,11 @@ extension TrainingRecipe {
 extension WeightsFile {
     /// The recipe that trained the model; `nil` where nothing is known of its training.
     var recipe: TrainingRecipe? {
-        training.map { training in
-            guard let spotting else { return TrainingRecipe(trains: training.trains) }
+        training.flatMap { training in
+            guard let spotting else {
+                // What of a base was trained was not written down at first.
+                return training.trains == nil && base != nil ? nil : TrainingRecipe(trains: training.trains)
+            }
             let photos = spotting.marks.reduce(0) { $0 + (training.trainingImages[$1.label] ?? 0) }
             return photos > 0 ? .artworkAndPhotos : .artworkAlone
         }

@@ -24,7 +24,7 @@ final class TrainingSession {
     private let configuration: TrainingConfiguration
     private let workers: Workers
     /// For the images of a step; compiled for a stage, at first the last one, with which a learning rate is looked for.
-    private var plan: Plan
+    private var stagePlan: Plan?
     /// The stage of the plan.
     private var stage: Int
     /// For the images to measure on; `nil` where there are none.
@@ -43,7 +43,7 @@ final class TrainingSession {
         let parameters = start.trained.parameters
         workers = Workers(configuration.threads)
         stage = start.stages.count - 1
-        plan = try Self.plan(
+        stagePlan = try Self.plan(
             start, stage: stage, batchSize: min(configuration.batchSize, count), seed: configuration.seed, workers)
         average = try configuration.averageDecay.map { _ in try parameters.copy() }
         predictionPlan =
@@ -65,6 +65,11 @@ final class TrainingSession {
         loss = SoftmaxCrossEntropy(labelSmoothing: configuration.labelSmoothing, classWeights: labelWeights)
         stepsPerEpoch = (count + configuration.batchSize - 1) / configuration.batchSize
         progress = TrainingProgress(learningRate: learningRate, plannedEpochs: configuration.epochs)
+    }
+
+    private var plan: Plan {
+        guard let stagePlan else { preconditionFailure("a stage that has no plan cannot be trained") }
+        return stagePlan
     }
 
     private static func optimizer(
@@ -92,8 +97,10 @@ final class TrainingSession {
     private func enterStage() throws {
         let current = start.stages.stage(ofEpoch: progress.history.count)
         guard current != stage else { return }
-        plan = try Self.plan(
-            start, stage: current, batchSize: plan.options.batchSize, seed: configuration.seed, workers)
+        let batchSize = plan.options.batchSize
+        // Two plans at once might not fit into memory.
+        stagePlan = nil
+        stagePlan = try Self.plan(start, stage: current, batchSize: batchSize, seed: configuration.seed, workers)
         plan.passCount = progress.passes
         stage = current
     }

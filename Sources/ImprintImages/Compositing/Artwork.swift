@@ -7,6 +7,8 @@ public struct Artwork: Sendable {
     public let name: String
     /// Whether its mirror image, however turned, is the same mark, so that training may flip images.
     public let isMirrorSymmetric: Bool
+    /// The SHA-256 digest of what is visible, or of what the recipe says: what has another one looks otherwise.
+    package let digest: String
 
     enum Source: Sendable {
         case picture(PictureMarks)
@@ -22,7 +24,10 @@ public struct Artwork: Sendable {
     /// - Throws: `ArtworkError` where the file cannot be read, shows nothing, or has a border of several colours.
     public init(contentsOf file: URL) throws(ArtworkError) {
         name = file.lastPathComponent
-        let marks = PictureMarks(ArtworkParts(try ArtworkPicture(contentsOf: file)))
+        let picture = try ArtworkPicture(contentsOf: file)
+        digest = SHA256.hexadecimal(
+            of: Array("\(picture.image.width)x\(picture.image.height)".utf8) + picture.image.samples)
+        let marks = PictureMarks(ArtworkParts(picture))
         isMirrorSymmetric = marks.isMirrorSymmetric
         source = .picture(marks)
     }
@@ -33,6 +38,7 @@ public struct Artwork: Sendable {
     /// from the mark however it is turned. The mirror image of a recipe's mark counts as the mark itself.
     public init(_ recipe: DrawingRecipe) {
         name = recipe.name
+        digest = SHA256.hexadecimal(of: Array("\(recipe)".utf8))
         isMirrorSymmetric = true
         source = .recipe(RecipeMarks(recipe))
     }

@@ -47,7 +47,7 @@ import Testing
     private static let phases = [
         SpotPhase(steps: 2, learningRate: 1e-3, composites: 0.5, nearMisses: 0.25, anywhere: 0.25, mined: 0, found: 0),
         SpotPhase(
-            steps: 2, learningRate: 1e-3, composites: 0.3, nearMisses: 0.2, anywhere: 0.1, mined: 0.2, found: 0.2),
+            steps: 2, learningRate: 2e-3, composites: 0.3, nearMisses: 0.2, anywhere: 0.1, mined: 0.2, found: 0.2),
     ]
 
     private func run(
@@ -94,6 +94,55 @@ import Testing
             }
             #expect(result?.ending == .completed)
             #expect(try bytes(of: #require(result).weights) == expected)
+        }
+    }
+
+    @Test("A run does not go on with artwork that looks otherwise, nor with other backgrounds") func otherArtwork()
+        throws
+    {
+        try withTemporaryFolder { place in
+            let artwork = try writeArtwork(to: place)
+            let photos = place.appending(path: "photos")
+            try writePhotos(to: photos, labels: ["other"], count: 6)
+            let options = CheckpointOptions(folder: place.appending(path: "run"), interval: .zero, resumes: true)
+            #expect(throws: ImprintError.self) {
+                try run(photos, artwork, checkpoints: options, shouldStop: { true })
+            }
+            let file = place.appending(path: "cross.png")
+            var image = try ImageFile.decode(file, keepsAlpha: true)
+            for sample in image.samples.indices where sample % 4 == 1 { image.samples[sample] ^= 0x40 }
+            try ImageFile.write(image, to: file)
+            let other = try Artwork(contentsOf: file)
+            #expect(other.name == artwork.name)
+            for (artwork, backgrounds) in [(other, nil), (artwork, [])] as [(Artwork, [URL]?)] {
+                let error = #expect(throws: ImprintError.self) {
+                    try run(photos, artwork, checkpoints: options, backgrounds: backgrounds)
+                }
+                guard case .checkpointMismatch = try #require(error) else {
+                    Issue.record("\(String(describing: error))")
+                    continue
+                }
+            }
+        }
+    }
+
+    @Test("Logos are not learned further from a base, and the error says so") func base() throws {
+        try withTemporaryFolder { place in
+            let artwork = try writeArtwork(to: place)
+            let photos = place.appending(path: "photos")
+            try writePhotos(to: photos, labels: ["other"], count: 2)
+            var configuration = TrainingConfiguration()
+            let network = try Network.named("lenet", labels: 2, inputSize: 28, width: 1)
+            configuration.start = .base(
+                WeightsFile(
+                    network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b"],
+                    preprocessing: Preprocessing(width: 28, height: 28, channels: network.input.channels)))
+            let data = TrainingData.photos(try ImageFolder(at: photos, minimumClasses: 1))
+                .composited(artwork: ["cross": [artwork]])
+            let error = #expect(throws: ImprintError.self) {
+                try Trainer(data: data, configuration: configuration).train()
+            }
+            #expect(try #require(error).description.contains("a base"))
         }
     }
 
@@ -145,7 +194,7 @@ import Testing
             #expect(start?.recipe == recipe && result.weights.recipe == recipe)
             #expect(Report(result.weights).html.contains(recipe.reason))
             #expect(
-                result.weights.training?.adamW?.learningRate == 1e-3 && result.weights.training?.averageDecay == 0.995)
+                result.weights.training?.adamW?.learningRate == 2e-3 && result.weights.training?.averageDecay == 0.995)
             let spotting = try #require(result.weights.spotting)
             #expect(spotting.marks.map(\.label) == ["cross"] && spotting.marks.allSatisfy { $0.slope > 0 })
             let file = place.appending(path: "m.imprint")
