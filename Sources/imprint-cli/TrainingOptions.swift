@@ -77,7 +77,7 @@ struct TrainingOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "How much memory prepared photos may take, in MB or with a unit, such as 2GB; those beyond are read again in "
-                + "every epoch. (default: half of what is free)", valueName: "size"))
+                + "every epoch. (default: half of what is free, with --artwork at most 512 MB)", valueName: "size"))
     var memory: MemorySize?
 
     func validate() throws {

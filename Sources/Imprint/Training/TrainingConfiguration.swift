@@ -88,7 +88,8 @@ public struct TrainingConfiguration: Sendable {
     public var threads: Int
     /// How tensors are stored.
     public var precision: Safetensors.Precision
-    /// How many bytes the prepared images may take that are kept in memory; half of what is free where `nil`.
+    /// How many bytes the prepared images may take that are kept in memory; half of what is free where `nil`, and at most 512 MB
+    /// where logos are spotted.
     ///
     /// The result does not depend on it.
     public var memoryLimit: Int?

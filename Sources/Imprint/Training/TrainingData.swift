@@ -26,7 +26,7 @@ public struct TrainingData: Sendable {
     ///
     /// The photos are those of exactly one label without artwork, which show none of the logos, and of any of the labels with artwork,
     /// which may be missing. Several calls add up. Of the configuration, `validation`, `keepsGroupsTogether`, `epochs` (20 are the
-    /// whole recipe), `seed`, `threads` and `precision` count; docs/spotting.md tells the rest.
+    /// whole recipe), `seed`, `threads`, `memoryLimit` and `precision` count; docs/spotting.md tells the rest.
     /// - Parameters:
     ///   - artwork: What the logos look like, by label; each picture shows one of the forms of one logo, and the logos take turns.
     ///   - backgrounds: Photos to put the logos on, none of which shows one, or none at all for drawn patterns; the photos without a
