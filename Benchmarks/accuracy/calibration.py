@@ -9,22 +9,19 @@ calibration and once without, and both are evaluated on the fold. Prints a table
 
 import argparse
 import statistics
-import sys
 import tempfile
 from pathlib import Path
 
-from folds import folds, grouped, lines, link
+from folds import folds, grouped, lines, link, parsed
 
 
 def main():
-    arguments = sys.argv[1:]
-    options = arguments[arguments.index("--") + 1 :] if "--" in arguments else []
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("photos", type=lambda path: Path(path).resolve())
     parser.add_argument("--imprint", default=".build/release/imprint")
     parser.add_argument("--folds", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args(arguments[: arguments.index("--")] if "--" in arguments else arguments)
+    given, options = parsed(parser)
 
     parts = folds(grouped(given.imprint, given.photos), given.folds, given.seed)
     rows = []

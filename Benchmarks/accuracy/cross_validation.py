@@ -23,13 +23,11 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from folds import folds, grouped, lines, link, listed
+from folds import folds, grouped, lines, link, listed, parsed
 from intervals import Prediction, accuracy, auc, bootstrap
 
 
 def main():
-    arguments = sys.argv[1:]
-    options = arguments[arguments.index("--") + 1 :] if "--" in arguments else []
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("photos", type=lambda path: Path(path).resolve())
     parser.add_argument("--imprint", default=".build/release/imprint")
@@ -41,7 +39,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=1, help="how many folds to train side by side")
     parser.add_argument("--threads", type=int, help="the threads of each; the cores divided by the jobs where left out")
     parser.add_argument("--keep", type=Path, help="a folder for models and predictions, which are not made again")
-    given = parser.parse_args(arguments[: arguments.index("--")] if "--" in arguments else arguments)
+    given, options = parsed(parser)
     left_out = artwork_labels(options) if given.artwork_only else set()
     threads = given.threads or max(os.cpu_count() // given.jobs, 1)
 

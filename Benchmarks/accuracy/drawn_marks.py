@@ -11,18 +11,15 @@ in Markdown. OUTPUT/MARK/sheet.jpg shows scenes, OUTPUT/MARK/mistakes.jpg those 
 
 import argparse
 import random
-import sys
 from pathlib import Path
 
 from PIL import Image
 
 from drawn_scenes import MARKS, picture, scene, shape, word
-from folds import lines
+from folds import lines, parsed
 
 
 def main():
-    arguments = sys.argv[1:]
-    options = arguments[arguments.index("--") + 1 :] if "--" in arguments else []
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output", type=Path)
     parser.add_argument("--imprint", default=".build/release/imprint")
@@ -31,7 +28,7 @@ def main():
     parser.add_argument("--train", type=int, default=300, help="how many scenes to train with")
     parser.add_argument("--test", type=int, default=300, help="how many to evaluate on")
     parser.add_argument("--only-draw", action="store_true", help="draw, but do not train")
-    given = parser.parse_args(arguments[: arguments.index("--")] if "--" in arguments else arguments)
+    given, options = parsed(parser)
 
     print("| mark | scenes | accuracy, 95 % interval | AUC | mark found | nothing there | something like it | training |")
     print("|---|---|---|---|---|---|---|---|", flush=True)

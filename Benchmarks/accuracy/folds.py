@@ -8,6 +8,13 @@ import sys
 from pathlib import Path
 
 
+def parsed(parser):
+    """What the command line says, and what is behind its "--": options of imprint train."""
+    arguments = sys.argv[1:]
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    return parser.parse_args(arguments[:end]), arguments[end + 1 :]
+
+
 def lines(*command):
     run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if run.returncode != 0:

@@ -47,26 +47,26 @@ import Testing
     }
 
     private static func baseWithDropout() throws -> WeightsFile {
-        var builder = NetworkBuilder(name: "drops", input: Shape(height: 16, width: 16, channels: 3))
-        builder.add(Convolution(outputChannels: 8, kernelSize: 3, stride: 2))
-        builder.add(ReLU())
-        builder.add(Dropout(rate: 0.5))
-        builder.add(GlobalAveragePool())
-        builder.add(Dense(outputChannels: 2), named: "head")
-        builder.add(Softmax())
-        let network = try builder.network()
-        return WeightsFile(
-            network: network, parameters: try Parameters(network, seed: 3), labels: ["left", "right"],
-            preprocessing: Preprocessing(width: 16, height: 16, channels: 3))
+        try base(named: "drops") { builder in
+            builder.add(Convolution(outputChannels: 8, kernelSize: 3, stride: 2))
+            builder.add(ReLU())
+        }
     }
 
     private static func baseOfThreeBlocks() throws -> WeightsFile {
-        var builder = NetworkBuilder(name: "blocks", input: Shape(height: 16, width: 16, channels: 3))
-        for block in 1...2 {
-            builder.add(Convolution(outputChannels: 8, kernelSize: 3, stride: 2), named: "conv\(block)")
-            builder.add(BatchNormalization(), named: "norm\(block)")
-            builder.add(ReLU())
+        try base(named: "blocks") { builder in
+            for block in 1...2 {
+                builder.add(Convolution(outputChannels: 8, kernelSize: 3, stride: 2), named: "conv\(block)")
+                builder.add(BatchNormalization(), named: "norm\(block)")
+                builder.add(ReLU())
+            }
         }
+    }
+
+    /// A model of some layers with dropout and a head behind them.
+    private static func base(named name: String, layers: (inout NetworkBuilder) -> Void) throws -> WeightsFile {
+        var builder = NetworkBuilder(name: name, input: Shape(height: 16, width: 16, channels: 3))
+        layers(&builder)
         builder.add(Dropout(rate: 0.5))
         builder.add(GlobalAveragePool())
         builder.add(Dense(outputChannels: 2), named: "head")

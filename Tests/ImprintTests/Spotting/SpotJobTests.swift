@@ -22,51 +22,32 @@ import Testing
         return try Artwork(contentsOf: file)
     }
 
+    /// Writes photos of noise; those of the label "cross" show one.
     private func writePhotos(to folder: URL, labels: [String], count: Int) throws {
-        for label in labels {
-            let place = folder.appending(path: label)
-            try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
-            for index in 0..<count {
-                var random = RandomStream(seed: 3, label, index)
-                var image = Image(width: 120, height: 90, channels: 3)
-                for sample in image.samples.indices { image.samples[sample] = UInt8(100 + random.index(below: 100)) }
-                if label == "cross" {
-                    let (left, top) = (10 + random.index(below: 60), 10 + random.index(below: 40))
-                    for y in 0..<24 {
-                        for x in 0..<24 where (8..<16).contains(x) || (8..<16).contains(y) {
-                            let pixel = ((top + y) * 120 + left + x) * 3
-                            (image.samples[pixel], image.samples[pixel + 1], image.samples[pixel + 2]) = (200, 0, 0)
-                        }
-                    }
+        try writeNoise(to: folder, labels: labels, count: count) { label, image, left, top in
+            for y in 0..<24 where label == "cross" {
+                for x in 0..<24 where (8..<16).contains(x) || (8..<16).contains(y) {
+                    let pixel = ((top + y) * 120 + left + x) * 3
+                    (image.samples[pixel], image.samples[pixel + 1], image.samples[pixel + 2]) = (200, 0, 0)
                 }
-                try ImageFile.write(image, to: place.appending(path: "\(index).png"))
             }
         }
     }
-
-    private static let phases = [
-        SpotPhase(steps: 2, learningRate: 1e-3, composites: 0.5, nearMisses: 0.25, anywhere: 0.25, mined: 0, found: 0),
-        SpotPhase(
-            steps: 2, learningRate: 2e-3, composites: 0.3, nearMisses: 0.2, anywhere: 0.1, mined: 0.2, found: 0.2),
-    ]
 
     private func run(
         _ folder: URL, _ artwork: Artwork, threads: Int = 1, memoryLimit: Int? = nil,
         checkpoints: CheckpointOptions? = nil, backgrounds: [URL]? = nil,
         onEvent: @escaping (TrainingEvent) -> Void = { _ in }, shouldStop: @escaping () -> Bool = { false }
     ) throws -> TrainingResult {
-        var configuration = TrainingConfiguration()
-        configuration.threads = threads
-        configuration.memoryLimit = memoryLimit
-        configuration.seed = 4
-        configuration.validation = .split(.fraction(0.34))
-        configuration.keepsGroupsTogether = false
         let data = TrainingData.photos(try ImageFolder(at: folder, minimumClasses: 1))
             .composited(artwork: ["cross": [artwork]], backgrounds: backgrounds)
-        return try SpotJob(
-            data: data, configuration: configuration, checkpoints: checkpoints, phases: Self.phases, poolSize: 4,
-            onEvent: onEvent, shouldStop: shouldStop
-        ).run()
+        return try spot(
+            data, steps: [2, 2], poolSize: 4, checkpoints: checkpoints, onEvent: onEvent, shouldStop: shouldStop
+        ) {
+            $0.threads = threads
+            $0.memoryLimit = memoryLimit
+            $0.validation = .split(.fraction(0.34))
+        }
     }
 
     @Test("A run gives the same file on any number of threads, and stopped and resumed after every step")

@@ -22,51 +22,33 @@ import Testing
 
     /// Writes photos of noise; those of a logo's label show it, 28 pixels wide.
     private func writePhotos(to folder: URL, labels: [String], count: Int = 4) throws {
-        for label in labels {
-            let place = folder.appending(path: label)
-            try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
-            let logo = label == "other" ? nil : try ImageFile.decode(Self.file(label), keepsAlpha: true)
-            for index in 0..<count {
-                var random = RandomStream(seed: 3, label, index)
-                var image = Image(width: 120, height: 90, channels: 3)
-                for sample in image.samples.indices { image.samples[sample] = UInt8(100 + random.index(below: 100)) }
-                let (left, top) = (10 + random.index(below: 60), 10 + random.index(below: 40))
-                for y in 0..<28 where logo != nil {
-                    for x in 0..<28 {
-                        guard let logo else { continue }
-                        let from = ((y * logo.height / 28) * logo.width + x * logo.width / 28) * 4
-                        guard logo.samples[from + 3] > 127 else { continue }
-                        let to = ((top + y) * 120 + left + x) * 3
-                        for channel in 0..<3 { image.samples[to + channel] = logo.samples[from + channel] }
-                    }
+        try writeNoise(to: folder, labels: labels, count: count) { label, image, left, top in
+            guard label != "other" else { return }
+            let logo = try ImageFile.decode(Self.file(label), keepsAlpha: true)
+            for y in 0..<28 {
+                for x in 0..<28 {
+                    let from = ((y * logo.height / 28) * logo.width + x * logo.width / 28) * 4
+                    guard logo.samples[from + 3] > 127 else { continue }
+                    let to = ((top + y) * 120 + left + x) * 3
+                    for channel in 0..<3 { image.samples[to + channel] = logo.samples[from + channel] }
                 }
-                try ImageFile.write(image, to: place.appending(path: "\(index).png"))
             }
         }
     }
-
-    private static let phases = [
-        SpotPhase(steps: 1, learningRate: 1e-3, composites: 0.5, nearMisses: 0.25, anywhere: 0.25, mined: 0, found: 0),
-        SpotPhase(
-            steps: 2, learningRate: 1e-3, composites: 0.3, nearMisses: 0.2, anywhere: 0.1, mined: 0.2, found: 0.2),
-    ]
 
     private func run(
         _ folder: URL, artwork: [String: [Artwork]]? = nil, threads: Int = 1, validation: URL? = nil,
         checkpoints: CheckpointOptions? = nil, onEvent: @escaping (TrainingEvent) -> Void = { _ in },
         shouldStop: @escaping () -> Bool = { false }
     ) throws -> TrainingResult {
-        var configuration = TrainingConfiguration()
-        configuration.threads = threads
-        configuration.seed = 4
-        configuration.validation = validation.map { .folder($0) } ?? .split(.fraction(0.25))
-        configuration.keepsGroupsTogether = false
         let data = TrainingData.photos(try ImageFolder(at: folder, minimumClasses: 1))
             .composited(artwork: try artwork ?? Self.artwork())
-        return try SpotJob(
-            data: data, configuration: configuration, checkpoints: checkpoints, phases: Self.phases, poolSize: 2,
-            onEvent: onEvent, shouldStop: shouldStop
-        ).run()
+        return try spot(
+            data, steps: [1, 2], poolSize: 2, checkpoints: checkpoints, onEvent: onEvent, shouldStop: shouldStop
+        ) {
+            $0.threads = threads
+            $0.validation = validation.map { .folder($0) } ?? .split(.fraction(0.25))
+        }
     }
 
     @Test("A run gives the same file on any number of threads, and stopped and resumed after every step")

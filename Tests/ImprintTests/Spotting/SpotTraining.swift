@@ -1,0 +1,47 @@
+import Foundation
+import ImprintCore
+import ImprintImages
+
+@testable import Imprint
+
+/// Writes photos of noise, a folder for each label, and paints what the label shows at a random place of each.
+func writeNoise(
+    to folder: URL, labels: [String], count: Int,
+    painting: (_ label: String, _ image: inout Image, _ left: Int, _ top: Int) throws -> Void
+) throws {
+    for label in labels {
+        let place = folder.appending(path: label)
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        for index in 0..<count {
+            var random = RandomStream(seed: 3, label, index)
+            var image = Image(width: 120, height: 90, channels: 3)
+            for sample in image.samples.indices { image.samples[sample] = UInt8(100 + random.index(below: 100)) }
+            let (left, top) = (10 + random.index(below: 60), 10 + random.index(below: 40))
+            try painting(label, &image, left, top)
+            try ImageFile.write(image, to: place.appending(path: "\(index).png"))
+        }
+    }
+}
+
+/// Trains on photos and artwork: a few steps of a phase of composites, and of one with all kinds of patches.
+func spot(
+    _ data: TrainingData, steps: [Int], poolSize: Int, checkpoints: CheckpointOptions? = nil,
+    onEvent: @escaping (TrainingEvent) -> Void = { _ in }, shouldStop: @escaping () -> Bool = { false },
+    change: (inout TrainingConfiguration) -> Void
+) throws -> TrainingResult {
+    var configuration = TrainingConfiguration()
+    configuration.seed = 4
+    configuration.keepsGroupsTogether = false
+    change(&configuration)
+    let phases = [
+        SpotPhase(
+            steps: steps[0], learningRate: 1e-3, composites: 0.5, nearMisses: 0.25, anywhere: 0.25, mined: 0, found: 0),
+        SpotPhase(
+            steps: steps[1], learningRate: 2e-3, composites: 0.3, nearMisses: 0.2, anywhere: 0.1, mined: 0.2, found: 0.2
+        ),
+    ]
+    return try SpotJob(
+        data: data, configuration: configuration, checkpoints: checkpoints, phases: phases, poolSize: poolSize,
+        onEvent: onEvent, shouldStop: shouldStop
+    ).run()
+}
