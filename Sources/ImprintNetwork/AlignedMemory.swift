@@ -8,7 +8,7 @@ internal import ImprintCore
     internal import Darwin
 #endif
 
-/// One zeroed block of memory, aligned to pages, freed with its owner.
+/// One zeroed block of memory, aligned to pages, given back to the system with its owner.
 ///
 /// Its size never changes, so pointers into it stay valid for as long as it lives.
 final class AlignedMemory: @unchecked Sendable {
@@ -17,15 +17,14 @@ final class AlignedMemory: @unchecked Sendable {
 
     /// Throws `NetworkError.outOfMemory` where the block is larger than the memory that is left, or the system refuses it.
     init(byteCount: Int) throws(NetworkError) {
-        let alignment = 1 << 12
-        self.byteCount = max(byteCount, alignment)
+        self.byteCount = max(byteCount, 1 << 12)
         // Linux promises more memory than there is and kills who uses it.
         guard byteCount <= Self.unchecked || byteCount <= SystemMemory.available else {
             throw .outOfMemory(bytes: byteCount)
         }
-        var block: UnsafeMutableRawPointer?
-        let status = posix_memalign(&block, alignment, self.byteCount)
-        guard status == 0, let block else { throw .outOfMemory(bytes: byteCount) }
+        // Of the system and not of the C library, which keeps what threads free for later, in pieces.
+        let block = mmap(nil, self.byteCount, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0)
+        guard let block, block != MAP_FAILED else { throw .outOfMemory(bytes: byteCount) }
         base = block
         #if os(Linux)
             // Page faults cost more than arithmetic on large activations; huge pages make them rare.
@@ -34,7 +33,7 @@ final class AlignedMemory: @unchecked Sendable {
         memset(base, 0, self.byteCount)
     }
 
-    deinit { free(base) }
+    deinit { munmap(base, byteCount) }
 
     /// How small a block is not worth the question what is left.
     private static let unchecked = 1 << 26
