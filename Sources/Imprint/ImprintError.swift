@@ -18,8 +18,9 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
     case unfinishedCheckpoint(file: String, epoch: Int, of: Int)
     /// A model that spots a mark says where it is, but not what speaks for it.
     case noSaliency(network: String)
-    /// A photo that was read at the start cannot be read any more; the file holds what was done, where checkpoints are written.
-    case photoLost(reason: String, checkpoint: String?)
+    /// More than half of the photos that were read at the start cannot be read any more, or none to measure on, or none without a mark
+    /// can; the reason is that of one of them. The file holds what was done, where checkpoints are written.
+    case photosLost(reason: String, checkpoint: String?)
     /// Spotting marks takes exactly one label beside theirs; the folder has none, or several.
     case notOneLabelWithoutMark(found: [String], marks: [String], folder: String)
     /// All photos show a mark.
@@ -63,8 +64,8 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
                 + "another folder, or remove it"
         case .noSaliency(let network):
             "the network \"\(network)\" spots a mark and has no map of what speaks for a label; its observations have a box"
-        case .photoLost(let reason, let checkpoint):
-            "training ended because a photo was lost that it had read before. \(reason) Put the photo back, then "
+        case .photosLost(let reason, let checkpoint):
+            "training ended because too few photos were left of those that it had read before. \(reason) Put the photos back, then "
                 + (checkpoint.map { "resume from \($0)" } ?? "train again")
                 + ", or with more --memory to read it but once"
         case .notOneLabelWithoutMark(let found, let marks, let folder) where found.isEmpty:

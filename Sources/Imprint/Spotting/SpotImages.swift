@@ -31,6 +31,8 @@ struct SpotImages {
     let skipped: [SkippedImage]
     let skippedValidation: [SkippedImage]
     let leakage: TrainingStart.Leakage?
+    /// Those that could be read and no longer can.
+    let lost: LostPhotos
     /// The same as a checkpoint keeps it.
     let record: Checkpoint.Images
 
@@ -51,7 +53,7 @@ struct SpotImages {
                 let portion = items[start..<min(start + 32, items.count)]
                 let results = workers.map(portion.count) { place in
                     Result { () throws(ImageError) in
-                        let whole = try ImageFile.decode(portion[start + place].url)
+                        let whole = try PatchSource.decode(portion[start + place].url)
                         let image = PatchSource.shrunk(whole)
                         return (image, isWhole: image == whole)
                     }
@@ -85,6 +87,7 @@ struct SpotImages {
         skippedValidation = second.skipped
         skipped = first.skipped + second.skipped
         leakage = sides.leakage
+        lost = LostPhotos(of: training.count + validation.count)
         let other = sides.folders[sides.folders.count - 1]
         record = Checkpoint.Images(
             digests: sides.folders.map(\.digest), training: first.kept.map(folder.path),

@@ -21,6 +21,7 @@ final class SpotJob {
     private let workers: Workers
     private var clock = RunClock()
     private var isStopped = false
+    private var lost: [SkippedImage] = []
 
     init(
         data: TrainingData, configuration: TrainingConfiguration, checkpoints: CheckpointOptions?,
@@ -86,15 +87,12 @@ final class SpotJob {
             session: session, images: images, writer: CheckpointWriter(store, onEvent: onEvent), settings: settings)
         var resumed: TrainingStart.Resumption?
         if let checkpoint = store?.resumed {
-            guard checkpoint.images == images.record else {
-                throw ImprintError.checkpointMismatch(
-                    file: store?.file.path ?? "", setting: "data set", found: "other photos",
-                    expected: "those of before")
-            }
-            try session.restore(checkpoint)
+            let hasSameImages = checkpoint.images == images.record
+            try session.restore(checkpoint, sameImages: hasSameImages)
             clock.secondsBefore = session.progress.seconds
             resumed = TrainingStart.Resumption(
-                history: session.progress.history, imagesSeen: session.progress.sum.count, hasSameImages: true)
+                history: session.progress.history, imagesSeen: session.progress.sum.count,
+                hasSameImages: hasSameImages)
         }
         let layout = ParameterLayout(session.network)
         onEvent(
@@ -118,14 +116,15 @@ final class SpotJob {
         } catch let error as ImageError {
             run.writer.save { try checkpoint(run) }
             if case .unencodable = error { throw error }
-            throw ImprintError.photoLost(reason: "\(error)", checkpoint: run.writer.path)
+            throw ImprintError.photosLost(reason: "\(error)", checkpoint: run.writer.path)
         }
         // Asked to stop in its last step, a run is done all the same.
         let isDone = session.progress.history.count == session.phases.count
         run.writer.save { try checkpoint(run, isFinished: isDone) }
         let result = TrainingResult(
             weights: model.weights, evaluation: model.evaluation, ending: isDone ? .completed : .stopped,
-            seconds: clock.seconds, lost: [], checkpointFailure: run.writer.failure, isRepeatable: isDone)
+            seconds: clock.seconds, lost: lost, checkpointFailure: run.writer.failure,
+            isRepeatable: isDone && session.progress.isRepeatable)
         onEvent(.finished(result))
         return result
     }
@@ -151,20 +150,31 @@ final class SpotJob {
             compositors: compositors, negatives: images.negatives.map(\.picture),
             positives: images.positives.compactMap { image in
                 image.mark.map { SpotPatches.Positive(picture: image.picture, mark: $0) }
-            }, seed: configuration.seed, workers: workers, poolSize: poolSize)
+            }, lost: images.lost, seed: configuration.seed, workers: workers, poolSize: poolSize)
         // The whole recipe is what twenty epochs are elsewhere.
         let recipe = SpotPhase.all(hasPositives: !images.positives.isEmpty, scale: Double(configuration.epochs) / 20)
-        return try SpotSession(patches: patches, phases: phases ?? recipe, seed: configuration.seed, workers: workers)
+        return try SpotSession(
+            patches: patches, phases: phases ?? recipe, lost: images.lost, seed: configuration.seed, workers: workers)
+    }
+
+    /// Tells of photos that were lost since it was asked last.
+    private func tellLost(_ run: Run) {
+        for image in run.images.lost.all where !lost.contains(image) {
+            lost.append(image)
+            onEvent(.lost(image))
+        }
     }
 
     private func trainPhase(_ run: Run) throws {
         let session = run.session
         _ = clock.lap()
         if session.progress.batch == 0 { try session.beginPhase() }
+        tellLost(run)
         let steps = session.phase.steps
         while session.progress.batch < steps {
             try session.trainBatch()
             session.add(seconds: clock.lap())
+            tellLost(run)
             let progress = session.progress
             onEvent(
                 .batch(
@@ -195,22 +205,29 @@ final class SpotJob {
         let images = run.images.validation
         guard !images.isEmpty else { return nil }
         let scans = try run.session.scan(images.map(\.picture), parameters, peaks: 0)
+        tellLost(run)
         let spotting = try spotting(run, parameters, scans)
-        let results = zip(images, scans).map { image, scans in
-            Evaluation.Result(
-                url: image.url, label: labels.firstIndex(of: image.label) ?? 0,
-                confidences: spotting.confidences(scans.map(\.score), in: labels))
+        let results = zip(images, scans).compactMap { image, scans in
+            scans.map {
+                Evaluation.Result(
+                    url: image.url, label: labels.firstIndex(of: image.label) ?? 0,
+                    confidences: spotting.confidences($0.map(\.score), in: labels))
+            }
         }
-        return (Evaluation(labels: labels, results: results, skipped: run.images.skippedValidation), spotting)
+        let skipped = run.images.skippedValidation + lost.filter { image in images.contains { $0.url == image.url } }
+        if results.isEmpty, let last = skipped.last { throw last.reason }
+        return (Evaluation(labels: labels, results: results, skipped: skipped), spotting)
     }
 
     /// How the model looks at pictures.
     /// - Parameter scans: What the photos to measure on show.
     private func spotting(
-        _ run: Run, _ parameters: Parameters, _ scans: [[SpotScanner.Scan]]
+        _ run: Run, _ parameters: Parameters, _ scans: [[SpotScanner.Scan]?]
     ) throws -> Spotting {
         let curves = try marks.indices.map { mark in
-            let scores = zip(run.images.validation, scans).map { (isOwn: $0.mark == mark, score: $1[mark].score) }
+            let scores = zip(run.images.validation, scans).compactMap { image, scans in
+                scans.map { (isOwn: image.mark == mark, score: $0[mark].score) }
+            }
             let curve = try calibration(run, parameters, mark, scores)
             return Spotting.Mark(label: marks[mark], slope: Float(curve.slope), offset: Float(curve.offset))
         }
@@ -228,7 +245,7 @@ final class SpotJob {
         var without = scores.filter { !$0.isOwn }.map(\.score)
         func unseen(isPositive: Bool) throws -> [Float] {
             let pictures = try run.session.patches.unseen(unseenCount, of: mark, isPositive: isPositive)
-            return try run.session.scan(pictures, parameters, peaks: 0).map { $0[mark].score }
+            return try run.session.scan(pictures, parameters, peaks: 0).compactMap { $0?[mark].score }
         }
         if with.isEmpty || without.isEmpty { without += try unseen(isPositive: false) }
         if with.isEmpty { with = try unseen(isPositive: true) }

@@ -31,6 +31,8 @@ final class SpotPatches {
     /// Where the network was most wrong about photos without a mark, and where it saw the mark in those with one.
     var mined: [Finding] = []
     var found: [Finding] = []
+    /// Takes note of photos that can no longer be read.
+    private let lost: LostPhotos
     private let seed: UInt64
     private let workers: Workers
     /// Composites drawn before, by their index modulo the size of the pool; all are there once a batch is filled.
@@ -45,12 +47,13 @@ final class SpotPatches {
     }
 
     init(
-        compositors: [Compositor], negatives: [PatchSource], positives: [Positive], seed: UInt64, workers: Workers,
-        poolSize: Int = usualPoolSize
+        compositors: [Compositor], negatives: [PatchSource], positives: [Positive], lost: LostPhotos, seed: UInt64,
+        workers: Workers, poolSize: Int = usualPoolSize
     ) {
         self.compositors = compositors
         self.negatives = negatives
         self.positives = positives
+        self.lost = lost
         self.seed = seed
         self.workers = workers
         self.poolSize = poolSize
@@ -60,7 +63,7 @@ final class SpotPatches {
     }
 
     /// Fills the patches of a batch, [N, 96, 96, 3], and tells what each shows.
-    /// - Throws: `ImageError` where a composite cannot be drawn, or a photo can no longer be read.
+    /// - Throws: `ImageError` where a composite cannot be drawn, or too few photos can still be read.
     func fill(
         _ patches: UnsafeMutableBufferPointer<UInt8>, of phase: SpotPhase, step: Int
     ) throws(ImageError) -> [SpotLoss.Target?] {
@@ -76,10 +79,29 @@ final class SpotPatches {
                 position -= shares[kind]
                 kind += 1
             }
-            let (picture, window, target) = choose(kind, &random)
-            try picture.read(window, side: SpotPhase.patchSide, into: patch)
+            let target = try draw(kind, &random, into: patch)
             PatchJitter(&random).change(patch, side: SpotPhase.patchSide)
             return target
+        }
+    }
+
+    /// Reads a window of some kind; in the place of one in a photo that is lost, one anywhere in another.
+    private func draw(
+        _ kind: Int, _ random: inout RandomStream, into patch: UnsafeMutableBufferPointer<UInt8>
+    ) throws(ImageError) -> SpotLoss.Target? {
+        var (picture, window, target) = choose(kind, &random)
+        var attempts = 0
+        while true {
+            do throws(ImageError) {
+                try picture.read(window, side: SpotPhase.patchSide, into: patch)
+                return target
+            } catch {
+                attempts += 1
+                // So often in a row, hardly any photo without a mark is left.
+                guard let photo = picture.photo, attempts < 100 else { throw error }
+                try lost.add(photo, error)
+                (picture, window, target) = anywhere(&random)
+            }
         }
     }
 

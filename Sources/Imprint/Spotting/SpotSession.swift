@@ -21,11 +21,15 @@ final class SpotSession {
     private let plan: Plan
     private let loss: SpotLoss
     private var optimizer: AdamW
+    private let lost: LostPhotos
     private let workers: Workers
     private var memory: [UInt8]
 
-    init(patches: SpotPatches, phases: [SpotPhase], seed: UInt64, workers: Workers) throws {
+    init(
+        patches: SpotPatches, phases: [SpotPhase], lost: LostPhotos, seed: UInt64, workers: Workers
+    ) throws {
         self.patches = patches
+        self.lost = lost
         self.phases = phases
         self.workers = workers
         network = try Network.logospot(marks: patches.compositors.count)
@@ -114,7 +118,8 @@ final class SpotSession {
     private func mine() throws -> [SpotPatches.Finding] {
         let limit = 6
         return try scan(patches.negatives, average, peaks: limit).enumerated().flatMap { place, scans in
-            SpotScanner.distinct(scans.flatMap(\.peaks), limit * scans.count).map {
+            guard let scans else { return [SpotPatches.Finding]() }
+            return SpotScanner.distinct(scans.flatMap(\.peaks), limit * scans.count).map {
                 SpotPatches.Finding(picture: place, peak: $0)
             }
         }
@@ -124,26 +129,36 @@ final class SpotSession {
     private func find() throws -> [SpotPatches.Finding] {
         let scans = try scan(patches.positives.map(\.picture), average, peaks: 1)
         return scans.indices.flatMap { place in
-            scans[place][patches.positives[place].mark].peaks.map { SpotPatches.Finding(picture: place, peak: $0) }
+            scans[place]?[patches.positives[place].mark].peaks.map { SpotPatches.Finding(picture: place, peak: $0) }
+                ?? []
         }
     }
 
     /// Looks at pictures with some parameters; the threads share the pictures.
-    /// - Returns: What each shows of each mark.
-    func scan(_ pictures: [PatchSource], _ parameters: Parameters, peaks: Int) throws -> [[SpotScanner.Scan]] {
+    /// - Returns: What each shows of each mark; `nil` where it is a photo that can no longer be read.
+    func scan(_ pictures: [PatchSource], _ parameters: Parameters, peaks: Int) throws -> [[SpotScanner.Scan]?] {
+        defer { SystemMemory.returnFreed() }
         let levels = SpotScanner.levels
         // Shape by shape, so that each is planned for once.
         let order = pictures.indices.sorted {
             (pictures[$0].width, pictures[$0].height, $0) < (pictures[$1].width, pictures[$1].height, $1)
         }
         let parts = workers.map(workers.count) { worker in
-            Result {
+            Result { () -> [(Int, [SpotScanner.Scan]?)] in
                 let scanner = SpotScanner(
                     network, parameters: parameters, preprocessing: SpotScanner.preprocessing, levels: levels,
                     stride: 16, shapes: 1)
                 return try stride(from: worker, to: order.count, by: workers.count).map { turn in
                     let place = order[turn]
-                    return (place, try scanner.scan(pictures[place].image(), peaks: peaks))
+                    let image: Image
+                    do throws(ImageError) {
+                        image = try pictures[place].image()
+                    } catch {
+                        guard let photo = pictures[place].photo else { throw error }
+                        try lost.add(photo, error)
+                        return (place, nil)
+                    }
+                    return (place, try scanner.scan(image, peaks: peaks))
                 }
             }
         }
@@ -176,8 +191,8 @@ final class SpotSession {
             ])
     }
 
-    /// Goes on from a checkpoint of the same images.
-    func restore(_ checkpoint: Checkpoint) throws {
+    /// Goes on from a checkpoint; with other images, the phase begins anew.
+    func restore(_ checkpoint: Checkpoint, sameImages: Bool) throws {
         progress = checkpoint.progress
         progress.isFinished = false
         for (kind, target) in [(Checkpoint.Numbers.parameters, parameters), (.average, average), (.best, best)] {
@@ -189,6 +204,7 @@ final class SpotSession {
             optimizer.stepCount = progress.batch
         }
         plan.passCount = progress.passes
+        guard sameImages else { return progress.changeImages() }
         if let text = checkpoint.findings {
             let findings = try JSONDecoder().decode(Findings.self, from: Data(text.utf8))
             (patches.mined, patches.found) = (findings.mined, findings.found)

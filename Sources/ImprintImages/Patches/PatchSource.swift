@@ -52,6 +52,11 @@ package struct PatchSource: Sendable {
         (self.width, self.height, origin) = (width, height, .file(photo))
     }
 
+    /// The photo, where it is read whenever it is needed.
+    package var photo: URL? {
+        if case .file(let photo) = origin { photo } else { nil }
+    }
+
     /// The picture at its size.
     /// - Throws: `ImageError` where the photo can no longer be read, or another one has taken its place.
     package func image() throws(ImageError) -> Image {
@@ -112,16 +117,22 @@ extension Image {
 }
 
 extension PatchSource {
-    /// The greatest number of pixels of a photo that is looked at.
-    private static let greatestPixelCount = 160_000.0
+    /// The side of a square of the greatest number of pixels of a photo that is looked at.
+    private static let greatestSide = 400
 
     /// Reads a photo, upright and in sRGB, at the size at which it is looked at.
-    package static func read(_ url: URL) throws(ImageError) -> Image { shrunk(try ImageFile.decode(url)) }
+    package static func read(_ url: URL) throws(ImageError) -> Image { shrunk(try decode(url)) }
+
+    /// Reads a photo at its size, or smaller where it is large: `shrunk(_:)` has more than enough of it.
+    package static func decode(_ url: URL) throws(ImageError) -> Image {
+        // Of pictures of so many pixels, a square has the longest short side.
+        try ImageFile.decode(url, coveringShortSide: ImageFile.shortSideToDecode(covering: greatestSide))
+    }
 
     /// A picture in colour, without transparency, at the size at which it is looked at: the same for training and for predictions.
     package static func shrunk(_ image: Image) -> Image {
         let image = image.laidOnWhite().converted(toChannels: 3)
-        let factor = (greatestPixelCount / Double(image.width * image.height)).squareRoot()
+        let factor = Double(greatestSide) / Double(image.width * image.height).squareRoot()
         guard factor < 1 else { return image }
         return CropAndScale.scaleFill.apply(
             image, width: max(Int((Double(image.width) * factor).rounded()), 1),

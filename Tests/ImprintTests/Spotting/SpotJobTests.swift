@@ -139,8 +139,8 @@ import Testing
         }
     }
 
-    @Test("A photo that is lost in the middle ends the run with its name; put back, the run goes on to the same file")
-    func lostPhoto() throws {
+    @Test("Without any photo that shows no logo the run ends; once they are back, it goes on to the same file")
+    func lostPhotos() throws {
         try withTemporaryFolder { place in
             let artwork = try writeArtwork(to: place)
             let photos = place.appending(path: "photos")
@@ -157,6 +157,38 @@ import Testing
             #expect(text.contains("other/") && text.contains(".png cannot be read") && text.contains("resume from"))
             try FileManager.default.moveItem(at: gone, to: there)
             #expect(try bytes(of: run(photos, artwork, memoryLimit: 0, checkpoints: options).weights) == expected)
+        }
+    }
+
+    @Test(
+        "A photo that is lost in the middle is told of once and left out; without it, a run also goes on from its checkpoint",
+        arguments: ["cross", "other"])
+    func lostPhoto(label: String) throws {
+        try withTemporaryFolder { place in
+            let artwork = try writeArtwork(to: place)
+            let photos = place.appending(path: "photos")
+            try writePhotos(to: photos, labels: ["cross", "other"], count: 6)
+            let options = CheckpointOptions(folder: place.appending(path: "run"), interval: .zero, resumes: true)
+            let gone = photos.appending(path: "\(label)/3.png")
+            var told: [String] = []
+            func remove(_ event: TrainingEvent) {
+                if case .batch = event { try? FileManager.default.removeItem(at: gone) }
+                if case .lost(let image) = event { told.append(image.url.lastPathComponent) }
+            }
+            let result = try run(photos, artwork, memoryLimit: 0, onEvent: remove)
+            #expect(result.ending == .completed && told == ["3.png"])
+            #expect(result.lost.map(\.url.lastPathComponent) == told)
+
+            try writePhotos(to: photos, labels: ["cross", "other"], count: 6)
+            #expect(throws: ImprintError.self) {
+                try run(photos, artwork, memoryLimit: 0, checkpoints: options, shouldStop: { true })
+            }
+            try FileManager.default.removeItem(at: gone)
+            var resumed: TrainingStart.Resumption?
+            let end = try run(photos, artwork, checkpoints: options) {
+                if case .started(let start) = $0 { resumed = start.resumed }
+            }
+            #expect(resumed?.hasSameImages == false && end.ending == .completed && !end.isRepeatable)
         }
     }
 
