@@ -71,7 +71,8 @@ let package = Package(
             name: "Imprint", dependencies: ["ImprintCore", "ImprintImages", "ImprintNetwork", "ImprintFormats"],
             exclude: ["README.md"], swiftSettings: settings),
         .target(
-            name: "ImprintBenchmarks", dependencies: ["ImprintCore", "ImprintImages", "ImprintNetwork"],
+            name: "ImprintBenchmarks",
+            dependencies: ["Imprint", "ImprintCore", "ImprintFormats", "ImprintImages", "ImprintNetwork"],
             exclude: ["README.md"], swiftSettings: settings),
         .target(
             name: "ImprintLive",

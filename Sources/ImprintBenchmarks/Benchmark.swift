@@ -16,7 +16,7 @@ public enum BenchmarkSuite: String, CaseIterable, Codable, Sendable {
         switch self {
         case .layers: [sgemm] + LayerCase.all.flatMap(\.benchmarks) + [softmaxCrossEntropy]
         case .train: TrainingCase.all.map(\.benchmark) + [featuresOfMobileNet]
-        case .predict: PredictionCase.all.map(\.benchmark)
+        case .predict: PredictionCase.all.map(\.benchmark) + [logoSpot]
         case .data: [photos]
         }
     }

@@ -231,7 +231,7 @@ final class SpotJob {
             let curve = try calibration(run, parameters, mark, scores)
             return Spotting.Mark(label: marks[mark], slope: Float(curve.slope), offset: Float(curve.offset))
         }
-        return Spotting(levels: SpotScanner.levels, stride: 16, span: 44, marks: curves)
+        return .logospot(marks: curves)
     }
 
     /// How many new composites a curve is fitted to at most.
@@ -268,8 +268,7 @@ final class SpotJob {
             precisionRecall: evaluation?.precisionRecall ?? [:], thresholds: evaluation?.thresholds)
         let weights = WeightsFile(
             network: session.network, parameters: session.best, labels: labels,
-            preprocessing: SpotScanner.preprocessing,
-            spotting: spotting, training: record, precision: configuration.precision)
+            preprocessing: .logospot, spotting: spotting, training: record, precision: configuration.precision)
         return (weights, evaluation)
     }
 

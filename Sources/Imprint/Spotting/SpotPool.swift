@@ -33,7 +33,7 @@ final class SpotPool: Sendable {
             idle.withLock { $0.popLast() }?.scanner
             ?? SpotScanner(
                 weights.network, parameters: weights.parameters, preprocessing: weights.preprocessing,
-                levels: spotting.levels, stride: spotting.stride)
+                spotting: spotting)
         defer {
             let scanner = Idle(scanner: scanner)
             idle.withLock { $0.append(scanner) }

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import ImprintCore
+internal import ImprintFormats
 internal import ImprintImages
 internal import ImprintNetwork
 
@@ -24,14 +25,10 @@ final class SpotScanner {
         var peaks: [Peak]
     }
 
-    /// The sizes at which pictures are looked at: the side of a square of as many pixels.
-    static let levels = [96, 136, 192, 272, 384, 544]
-
     private let network: Network
     private let parameters: Parameters
     private let preprocessing: Preprocessing
-    private let levels: [Int]
-    private let stride: Int
+    private let spotting: Spotting
     /// The plans of the sizes that were met last.
     private(set) var plans: [Shape: Plan] = [:]
     /// How many are kept.
@@ -39,31 +36,22 @@ final class SpotScanner {
 
     /// - Parameter shapes: How many shapes of pictures are kept in mind, with a plan for every size; a few dozen MB each.
     init(
-        _ network: Network, parameters: Parameters, preprocessing: Preprocessing, levels: [Int], stride: Int,
-        shapes: Int = 4
+        _ network: Network, parameters: Parameters, preprocessing: Preprocessing, spotting: Spotting, shapes: Int = 4
     ) {
-        planLimit = shapes * levels.count
+        planLimit = shapes * spotting.levels.count
         self.preprocessing = preprocessing
         self.network = network
         self.parameters = parameters
-        self.levels = levels
-        self.stride = stride
+        self.spotting = spotting
     }
-
-    /// How LogoSpot is given pictures: (sample − 128) / 64.
-    static let preprocessing: Preprocessing = {
-        var rules = Preprocessing(width: SpotPhase.patchSide, height: SpotPhase.patchSide, cropAndScale: .scaleFill)
-        rules.mean = [128, 128, 128]
-        rules.scale = [1 / 64, 1 / 64, 1 / 64]
-        return rules
-    }()
 
     /// Looks at a picture once, for all marks.
     /// - Parameter count: How many peaks of each mark are wanted at most; none is near a higher one.
     /// - Returns: What it shows of each mark, in the order of the network's maps.
     func scan(_ picture: Image, peaks count: Int) throws -> [Scan] {
         var scans = Array(repeating: Scan(score: -.infinity, peaks: []), count: network.output.channels)
-        for level in levels {
+        let stride = spotting.stride
+        for level in spotting.levels {
             let factor = Float(level) / Float(picture.width * picture.height).squareRoot()
             func size(_ side: Int) -> Int { max(Int((Float(side) * factor / Float(stride)).rounded()), 2) * stride }
             let plan = try plan(height: size(picture.height), width: size(picture.width))

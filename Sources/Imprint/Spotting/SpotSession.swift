@@ -70,7 +70,7 @@ final class SpotSession {
             let count = memory.count / SpotPhase.batchSize
             let input = plan.input
             workers.forEach(SpotPhase.batchSize) { patch, _ in
-                SpotScanner.preprocessing.normalize(
+                Preprocessing.logospot.normalize(
                     UnsafeBufferPointer(rebasing: memory[(patch * count)..<((patch + 1) * count)]),
                     into: UnsafeMutableBufferPointer(rebasing: input[(patch * count)..<((patch + 1) * count)]))
             }
@@ -138,7 +138,6 @@ final class SpotSession {
     /// - Returns: What each shows of each mark; `nil` where it is a photo that can no longer be read.
     func scan(_ pictures: [PatchSource], _ parameters: Parameters, peaks: Int) throws -> [[SpotScanner.Scan]?] {
         defer { SystemMemory.returnFreed() }
-        let levels = SpotScanner.levels
         // Shape by shape, so that each is planned for once.
         let order = pictures.indices.sorted {
             (pictures[$0].width, pictures[$0].height, $0) < (pictures[$1].width, pictures[$1].height, $1)
@@ -146,8 +145,8 @@ final class SpotSession {
         let parts = workers.map(workers.count) { worker in
             Result { () -> [(Int, [SpotScanner.Scan]?)] in
                 let scanner = SpotScanner(
-                    network, parameters: parameters, preprocessing: SpotScanner.preprocessing, levels: levels,
-                    stride: 16, shapes: 1)
+                    network, parameters: parameters, preprocessing: .logospot, spotting: .logospot(marks: []), shapes: 1
+                )
                 return try stride(from: worker, to: order.count, by: workers.count).map { turn in
                     let place = order[turn]
                     let image: Image

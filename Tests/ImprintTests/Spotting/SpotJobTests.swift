@@ -254,9 +254,8 @@ import Testing
     @Test("Pictures of ever new shapes take no more plans than a few") func shapes() throws {
         let network = try Network.logospot()
         let scanner = SpotScanner(
-            network, parameters: try Parameters(network, seed: 1), preprocessing: SpotScanner.preprocessing,
-            levels: [48, 96],
-            stride: 16)
+            network, parameters: try Parameters(network, seed: 1), preprocessing: .logospot,
+            spotting: Spotting(levels: [48, 96], stride: 16, span: 44, marks: []))
         for width in stride(from: 20, to: 400, by: 20) {
             #expect(try scanner.scan(Image(width: width, height: 60), peaks: 0).allSatisfy { $0.score.isFinite })
             #expect(scanner.plans.count <= 8)

@@ -196,7 +196,8 @@ import Testing
             width: 100, height: 70, channels: 3, samples: (0..<21_000).map { _ in UInt8(random.index(below: 256)) })
         func scan(_ parameters: Parameters, _ network: Network) throws -> [SpotScanner.Scan] {
             try SpotScanner(
-                network, parameters: parameters, preprocessing: SpotScanner.preprocessing, levels: [96, 136], stride: 16
+                network, parameters: parameters, preprocessing: .logospot,
+                spotting: Spotting(levels: [96, 136], stride: 16, span: 44, marks: [])
             ).scan(picture, peaks: 3)
         }
         let both = try scan(parameters, network)
