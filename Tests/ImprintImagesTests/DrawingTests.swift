@@ -40,6 +40,16 @@ private func discs(of mark: Mark) -> [(center: Point, radius: Float)] {
         }
     }
 
+    @Test("A mark with a number is the same in every picture, and another than that of any other number")
+    func numberedMarks() throws {
+        let recipe = try DrawingRecipe(contentsOf: packageFolder.appending(path: "datasets/marks.json"))
+        let marks = recipe.labels.indices.map { label in
+            (0..<3).map { Drawing(recipe, label: label, index: $0, seed: 5).mark }
+        }
+        #expect(marks.allSatisfy { $0[0] == $0[1] && $0[1] == $0[2] && !$0[0].parts.isEmpty })
+        for (place, mark) in marks.enumerated() { #expect(!marks[..<place].contains(mark)) }
+    }
+
     @Test("Two circles are two discs of about 2:1, the small one up and to a side, and they do not touch")
     func twoCirclesAreWhatTheirNameSays() throws {
         let recipe = try smallRecipe()

@@ -71,7 +71,7 @@ public struct Artwork: Sendable {
     func mark(_ random: inout RandomStream) -> Design {
         switch source {
         case .picture(let marks): marks.design
-        case .recipe(let marks): Design(marks.marks.kind(&random).mark(&random))
+        case .recipe(let marks): Design(marks.marks.choice(&random).mark(&random))
         }
     }
 }
@@ -95,11 +95,11 @@ struct RecipeMarks: Sendable {
         var random = RandomStream(seed: 0, "likeness")
         let examples = 4
         let likenesses = (0..<examples).map { _ in
-            Likeness(Design(marks.kind(&random).mark(&random)), inked: [], turnsFully: true)
+            Likeness(Design(marks.choice(&random).mark(&random)), inked: [], turnsFully: true)
         }
         let others = recipe.labels.dropFirst().flatMap(\.marks).filter { other in
             let overlaps = (0..<examples).flatMap { _ in
-                let design = Design(other.kind.mark(&random))
+                let design = Design(other.mark(&random))
                 return likenesses.map { $0.overlap(with: design) }
             }
             return (overlaps.max() ?? 0) < Self.overlapLimit

@@ -16,8 +16,8 @@ extension Artwork {
         }
         switch source {
         case .recipe(let marks):
-            let kind = marks.nearMisses.kind(&random)
-            return (kind.rawValue, Design(kind.mark(&random)))
+            let other = marks.nearMisses.choice(&random)
+            return (other.kind.rawValue, Design(other.mark(&random)))
         case .picture(let marks):
             if choice < 0.72 {
                 for _ in 0..<8 {

@@ -45,8 +45,9 @@ struct Drawing {
         blur = random.uniform(in: ranges.blur) * side
         noise = random.uniform(in: ranges.noise)
 
-        kind = recipe.labels[label].marks.kind(&random)
-        mark = kind.mark(&random)
+        let choice = recipe.labels[label].marks.choice(&random)
+        kind = choice.kind
+        mark = choice.mark(&random)
         noiseStream = random
     }
 

@@ -50,6 +50,8 @@ public struct DrawingRecipe: Codable, Sendable, Equatable {
         public let kind: MarkKind
         /// Its frequency, relative to the other weights of the label (above 0).
         public let weight: Float
+        /// What of this kind it is, the same in every picture; another one in each where `nil`.
+        public private(set) var number: Int?
     }
 
     /// The bounds of what is drawn uniformly for every picture.
@@ -100,14 +102,23 @@ public struct DrawingRecipe: Codable, Sendable, Equatable {
     }
 }
 
+extension DrawingRecipe.WeightedMark {
+    /// A mark of the kind.
+    func mark(_ random: inout RandomStream) -> Mark {
+        guard let number else { return kind.mark(&random) }
+        var same = RandomStream(seed: 0, "mark", number)
+        return kind.mark(&same)
+    }
+}
+
 extension [DrawingRecipe.WeightedMark] {
-    /// A random kind, by weight.
-    func kind(_ random: inout RandomStream) -> MarkKind {
+    /// A random one, by weight.
+    func choice(_ random: inout RandomStream) -> DrawingRecipe.WeightedMark {
         var position = random.uniform() * reduce(0) { $0 + $1.weight }
         for mark in dropLast() {
-            if position < mark.weight { return mark.kind }
+            if position < mark.weight { return mark }
             position -= mark.weight
         }
-        return self[count - 1].kind
+        return self[count - 1]
     }
 }

@@ -68,6 +68,8 @@ public enum MarkKind: String, Codable, Sendable, CaseIterable {
     case apart
     /// Three to six discs of about the same size in a row, or in two.
     case rowOfDiscs
+    /// One to five shapes and glyphs put together by chance.
+    case invented
 }
 
 extension MarkKind {
@@ -166,6 +168,8 @@ extension MarkKind {
             return pair.discs
         case .rowOfDiscs:
             return Self.rowOfDiscs(&random)
+        case .invented:
+            return .invented(&random)
         }
     }
 
