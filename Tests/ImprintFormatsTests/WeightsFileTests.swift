@@ -38,6 +38,24 @@ func sampleWeights(
 }
 
 @Suite struct WeightsFileTests {
+    @Test("A file that is in memory is read as one on a disk is, and refused by its name where it is cut short")
+    func memory() throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "model.imprint")
+            let digest = try sampleWeights(precision: .float16).write(to: url)
+            let bytes = [UInt8](try Data(contentsOf: url))
+            let read = try WeightsFile(bytes, named: "the model")
+            #expect(read.digest == digest)
+            #expect(try read.tensorDigest() == WeightsFile(contentsOf: url).tensorDigest())
+            for count in [0, 7, 8, 500, bytes.count - 1] {
+                let error = #expect(throws: SafetensorsError.self) {
+                    try WeightsFile(Array(bytes.prefix(count)), named: "the model")
+                }
+                #expect(error?.path == "the model")
+            }
+        }
+    }
+
     @Test("Everything comes back, float32 bit for bit")
     func float32() throws {
         let weights = try sampleWeights(labels: ["logo", "\"quoted\" / é 😀"])

@@ -13,7 +13,7 @@ extension Safetensors {
         public let path: String
         /// What the file says of itself.
         public let header: Header
-        private let descriptor: Int32
+        private let source: Source
         private let dataStart: Int
 
         /// Opens the file at `url`.
@@ -25,23 +25,29 @@ extension Safetensors {
             let descriptor = retryingInterrupts { open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
             guard descriptor >= 0 else { throw FileError.cannotRead(path, errno: errno) }
             do {
-                let fileLength = try regularFileLength(descriptor, path)
-                let (header, dataStart) = try readHeader(descriptor, path, fileLength: fileLength)
-                self.init(path: path, header: header, descriptor: descriptor, dataStart: dataStart)
+                try self.init(.descriptor(descriptor), path: path)
             } catch {
                 close(descriptor)
                 throw error
             }
         }
 
-        private init(path: String, header: Header, descriptor: Int32, dataStart: Int) {
-            self.path = path
-            self.header = header
-            self.descriptor = descriptor
-            self.dataStart = dataStart
+        /// Reads a file that is in memory already.
+        /// - Parameter name: What errors call it.
+        /// - Throws: `SafetensorsError` where it breaks a rule of the format.
+        public convenience init(_ bytes: [UInt8], named name: String) throws {
+            try self.init(.memory(bytes), path: name)
         }
 
-        deinit { close(descriptor) }
+        private init(_ source: Source, path: String) throws {
+            (header, dataStart) = try readHeader(source, path)
+            self.path = path
+            self.source = source
+        }
+
+        deinit {
+            if case .descriptor(let descriptor) = source { close(descriptor) }
+        }
 
         /// The elements of `tensor`, which must be one of this file's, as float32.
         ///
@@ -59,10 +65,10 @@ extension Safetensors {
             let start = dataStart + tensor.byteRange.lowerBound
             switch tensor.elementType {
             case .float32:
-                try readFully(descriptor, into: UnsafeMutableRawBufferPointer(values), at: start, path)
+                try source.read(into: UnsafeMutableRawBufferPointer(values), at: start, path)
             case .float16:
                 var halves = [UInt16](repeating: 0, count: tensor.count)
-                try halves.withUnsafeMutableBytes { try readFully(descriptor, into: $0, at: start, path) }
+                try halves.withUnsafeMutableBytes { try source.read(into: $0, at: start, path) }
                 imprint_float16_to_float32(halves, values.baseAddress, values.count)
             default:
                 throw SafetensorsError(
@@ -81,7 +87,7 @@ extension Safetensors {
                 let count = min(1 << 20, length - start)
                 try piece.withUnsafeMutableBytes { bytes in
                     let bytes = UnsafeMutableRawBufferPointer(rebasing: bytes[..<count])
-                    try readFully(descriptor, into: bytes, at: dataStart + start, path)
+                    try source.read(into: bytes, at: dataStart + start, path)
                 }
                 hash.update(piece.span.bytes.extracting(first: count))
             }
@@ -90,49 +96,62 @@ extension Safetensors {
     }
 }
 
-/// The length of the open file, which must be neither a folder nor a device nor a pipe.
-private func regularFileLength(_ descriptor: Int32, _ path: String) throws(FileError) -> Int {
-    var status = stat()
-    guard fstat(descriptor, &status) == 0 else { throw .cannotRead(path, errno: errno) }
-    guard status.st_mode & S_IFMT == S_IFREG else {
-        throw .cannotRead(path: path, reason: "it is a folder, device or pipe, not a file")
-    }
-    return Int(status.st_size)
-}
-
 /// Reads and checks the header; also says where the data starts.
-private func readHeader(_ descriptor: Int32, _ path: String, fileLength: Int) throws -> (Safetensors.Header, Int) {
+private func readHeader(_ source: Source, _ path: String) throws -> (Safetensors.Header, Int) {
     do {
-        guard fileLength >= 8 else { throw SafetensorsError.Problem.noHeaderLength(fileLength: fileLength) }
+        let length = try source.length(path)
+        guard length >= 8 else { throw SafetensorsError.Problem.noHeaderLength(fileLength: length) }
         var word: UInt64 = 0
-        try withUnsafeMutableBytes(of: &word) { try readFully(descriptor, into: $0, at: 0, path) }
+        try withUnsafeMutableBytes(of: &word) { try source.read(into: $0, at: 0, path) }
         let announced = UInt64(littleEndian: word)
         guard announced <= UInt64(Safetensors.greatestHeaderLength) else {
             throw SafetensorsError.Problem.headerTooLong(announced)
         }
         let headerLength = Int(announced)
-        guard headerLength <= fileLength - 8 else {
-            throw SafetensorsError.Problem.headerBeyondEnd(headerLength: headerLength, fileLength: fileLength)
+        guard headerLength <= length - 8 else {
+            throw SafetensorsError.Problem.headerBeyondEnd(headerLength: headerLength, fileLength: length)
         }
         var bytes = [UInt8](repeating: 0, count: headerLength)
-        try bytes.withUnsafeMutableBytes { try readFully(descriptor, into: $0, at: 8, path) }
+        try bytes.withUnsafeMutableBytes { try source.read(into: $0, at: 8, path) }
         let dataStart = 8 + headerLength
-        return (try Safetensors.Header(bytes, dataLength: fileLength - dataStart), dataStart)
+        return (try Safetensors.Header(bytes, dataLength: length - dataStart), dataStart)
     } catch let problem as SafetensorsError.Problem {
         throw SafetensorsError(path: path, problem: problem)
     }
 }
 
-/// Fills `bytes` with what stands at `offset` of the open file.
-private func readFully(
-    _ descriptor: Int32, into bytes: UnsafeMutableRawBufferPointer, at offset: Int, _ path: String
-) throws(FileError) {
-    var done = 0
-    while done < bytes.count {
-        let rest = UnsafeMutableRawBufferPointer(rebasing: bytes[done...])
-        let count = retryingInterrupts { pread(descriptor, rest.baseAddress, rest.count, off_t(offset + done)) }
-        if count < 0 { throw .cannotRead(path, errno: errno) }
-        if count == 0 { throw .cannotRead(path: path, reason: "it shrank while it was being read") }
-        done += count
+/// What is read from: an open file, or bytes in memory.
+private enum Source {
+    case descriptor(Int32)
+    case memory([UInt8])
+
+    /// How many bytes there are; a file must be neither a folder nor a device nor a pipe.
+    func length(_ path: String) throws(FileError) -> Int {
+        switch self {
+        case .memory(let bytes): return bytes.count
+        case .descriptor(let descriptor):
+            var status = stat()
+            guard fstat(descriptor, &status) == 0 else { throw .cannotRead(path, errno: errno) }
+            guard status.st_mode & S_IFMT == S_IFREG else {
+                throw .cannotRead(path: path, reason: "it is a folder, device or pipe, not a file")
+            }
+            return Int(status.st_size)
+        }
+    }
+
+    /// Fills `bytes` with what stands at `offset`.
+    func read(into bytes: UnsafeMutableRawBufferPointer, at offset: Int, _ path: String) throws(FileError) {
+        switch self {
+        case .memory(let all): bytes.copyBytes(from: all[offset..<(offset + bytes.count)])
+        case .descriptor(let descriptor):
+            var done = 0
+            while done < bytes.count {
+                let rest = UnsafeMutableRawBufferPointer(rebasing: bytes[done...])
+                let count = retryingInterrupts { pread(descriptor, rest.baseAddress, rest.count, off_t(offset + done)) }
+                if count < 0 { throw .cannotRead(path, errno: errno) }
+                if count == 0 { throw .cannotRead(path: path, reason: "it shrank while it was being read") }
+                done += count
+            }
+        }
     }
 }

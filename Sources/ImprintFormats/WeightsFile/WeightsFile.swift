@@ -121,8 +121,16 @@ extension WeightsFile {
     /// Reads the file at `url` and checks all of it.
     /// - Throws: `WeightsFileError` where it is not a whole weights file of a format known here, `SafetensorsError` where
     ///   it is not a safetensors file, `FileError` where it cannot be read.
-    public init(contentsOf url: URL) throws {
-        let file = try Safetensors.File(contentsOf: url)
+    public init(contentsOf url: URL) throws { try self.init(checking: Safetensors.File(contentsOf: url)) }
+
+    /// Reads a file that is in memory already, and checks all of it.
+    /// - Parameter name: What errors call it.
+    /// - Throws: `WeightsFileError` and `SafetensorsError` as for a file at a URL.
+    public init(_ bytes: [UInt8], named name: String) throws {
+        try self.init(checking: Safetensors.File(bytes, named: name))
+    }
+
+    private init(checking file: Safetensors.File) throws {
         do {
             try self.init(file)
         } catch let problem as WeightsFileError.Problem {
