@@ -52,6 +52,7 @@ let package = Package(
 
         // The library, in the order in which data walks through it.
         .target(name: "CImprintKernels", exclude: ["README.md"], cSettings: kernelSettings),
+        .target(name: "CImprintBase", exclude: ["README.md", "marks.imprint"]),
         .target(name: "ImprintCore", exclude: ["README.md"], swiftSettings: settings),
         .target(
             name: "ImprintImages",
@@ -68,7 +69,8 @@ let package = Package(
             dependencies: ["ImprintCore", "ImprintImages", "ImprintNetwork", "CImprintKernels"],
             exclude: ["README.md"], swiftSettings: settings),
         .target(
-            name: "Imprint", dependencies: ["ImprintCore", "ImprintImages", "ImprintNetwork", "ImprintFormats"],
+            name: "Imprint",
+            dependencies: ["ImprintCore", "ImprintImages", "ImprintNetwork", "ImprintFormats", "CImprintBase"],
             exclude: ["README.md"], swiftSettings: settings),
         .target(
             name: "ImprintBenchmarks",

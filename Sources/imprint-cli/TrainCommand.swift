@@ -71,7 +71,8 @@ struct TrainCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let configuration = try options.configuration(threads: common.threadCount)
+        let configuration = try options.configuration(
+            threads: common.threadCount, hasArtwork: !artworkOptions.artwork.isEmpty)
         try AtomicFile.checkWritable(URL(filePath: output))
         if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
         let artwork = try artworkOptions.load()

@@ -3,15 +3,19 @@ internal import Foundation
 internal import Imprint
 internal import ImprintFormats
 
-/// What training starts from, and how it is trained further.
+/// What training starts from where no network is asked for, and how it is trained further.
 struct TrainingBaseOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("A weights file to start from; its last layer is trained anew.", valueName: "model"))
+    @Option(
+        help: ArgumentHelp(
+            "A weights file to start from; its last layer is trained anew. (default: the base that comes with Imprint, unless "
+                + "--network, --width, --input-size or --crop-and-scale is given)", valueName: "model"))
     var base: String?
 
     @Option(
         help: ArgumentHelp(
             "What of the base to train: its head, all layers, all after the head alone (head-first), or one block of layers "
-                + "after the other from the head on (gradual). (default: head)", valueName: "what"))
+                + "after the other from the head on (gradual). (default: head, of the base that comes with Imprint all)",
+            valueName: "what"))
     var unfreeze: FineTuning.Trains?
 
     @Option(
@@ -37,17 +41,7 @@ struct TrainingBaseOptions: ParsableArguments {
             throw ValidationError("--layer-decay is \(layerDecay), expected more than 0 and at most 1.")
         }
         if let stageEpochs { try require(stageEpochs, "--stage-epochs", in: 1...100_000) }
-        if base == nil {
-            let given = [
-                ("--unfreeze", unfreeze != nil), ("--layer-decay", layerDecay != nil),
-                ("--stage-epochs", stageEpochs != nil), ("--batch-statistics", batchStatistics),
-            ].filter(\.1).map(\.0)
-            guard given.isEmpty else {
-                throw ValidationError(
-                    "\(given.joined(separator: ", ")): how a base is trained, but there is none; name one with --base.")
-            }
-        }
-        if unfreeze ?? .head == .head && (layerDecay != nil || batchStatistics) {
+        if trains == .head && (layerDecay != nil || batchStatistics) {
             throw ValidationError(
                 "--layer-decay and --batch-statistics are about layers before the head, which stay as they are; add --unfreeze "
                     + "all, head-first or gradual.")
@@ -58,10 +52,27 @@ struct TrainingBaseOptions: ParsableArguments {
         }
     }
 
-    /// Makes the configuration start from the base, where there is one.
+    /// What of the base is trained.
+    private var trains: FineTuning.Trains { unfreeze ?? (base == nil ? .all : .head) }
+
+    /// Checks that nothing is said of how a base is trained, for there is none.
+    func requireNone() throws {
+        let given = [
+            ("--unfreeze", unfreeze != nil), ("--layer-decay", layerDecay != nil),
+            ("--stage-epochs", stageEpochs != nil), ("--batch-statistics", batchStatistics),
+        ].filter(\.1).map(\.0)
+        guard given.isEmpty else {
+            throw ValidationError(
+                "\(given.joined(separator: ", ")): how a base is trained, but there is none; name one with --base, or leave out "
+                    + "--network, --width, --input-size and --crop-and-scale to begin with the one that comes with Imprint."
+            )
+        }
+    }
+
+    /// Makes the configuration start from the base.
     func apply(to configuration: inout TrainingConfiguration) throws {
-        guard let base else { return }
-        configuration.start = .base(try WeightsFile(contentsOf: URL(filePath: base)), trains: unfreeze ?? .head)
+        let weights = try base.map { try WeightsFile(contentsOf: URL(filePath: $0)) } ?? .shippedBase()
+        configuration.start = .base(weights, trains: trains)
         if let layerDecay { configuration.fineTuning.layerDecay = layerDecay }
         if let stageEpochs { configuration.fineTuning.stageEpochs = stageEpochs }
         configuration.fineTuning.keepsStatistics = !batchStatistics

@@ -40,7 +40,10 @@ struct TrainingOptions: ParsableArguments {
     @Option(help: "The height and width of the network's input, in pixels. (default: the network's usual one)")
     var inputSize: Int?
 
-    @Option(help: "The network: \(Network.readyMadeNames.joined(separator: ", ")). (default: logonet)")
+    @Option(
+        help:
+            "The network: \(Network.readyMadeNames.joined(separator: ", ")). (default: logonet where --width, --input-size or --crop-and-scale is given)"
+    )
     var network: String?
 
     @Option(help: "A factor on the network's channels. (default: 1)")
@@ -90,22 +93,26 @@ struct TrainingOptions: ParsableArguments {
         try require(labelSmoothing, "--label-smoothing", in: 0...0.99)
         try require(width ?? 1, "--width", in: 0.01...16)
         if let inputSize { try require(inputSize, "--input-size", in: 1...8192) }
-        if baseOptions.base == nil {
+        if asksForNetwork {
+            guard baseOptions.base == nil else {
+                throw ValidationError(
+                    "--base brings its own network and preprocessing; leave out --network, --width, --input-size and "
+                        + "--crop-and-scale.")
+            }
+            try baseOptions.requireNone()
             do {
                 _ = try Network.named(network ?? "logonet", labels: 2, inputSize: inputSize, width: width ?? 1)
             } catch {
                 throw ValidationError("\(error).")
             }
         }
-        if baseOptions.base != nil && (network != nil || width != nil || inputSize != nil || cropAndScale != nil) {
-            throw ValidationError(
-                "--base brings its own network and preprocessing; leave out --network, --width, --input-size and "
-                    + "--crop-and-scale.")
-        }
         _ = try augment.augmentation()
         _ = try memory?.byteCount()
         _ = try validationRule()
     }
+
+    /// Whether a network of its own is wanted, which begins from nothing.
+    private var asksForNetwork: Bool { network != nil || width != nil || inputSize != nil || cropAndScale != nil }
 
     /// Training from artwork has a network and a recipe of its own.
     func requireDefaultsForArtwork() throws {
@@ -126,10 +133,14 @@ struct TrainingOptions: ParsableArguments {
         }
     }
 
-    func configuration(threads: Int) throws -> TrainingConfiguration {
+    /// - Parameter hasArtwork: Whether logos are spotted, with a network of their own.
+    func configuration(threads: Int, hasArtwork: Bool) throws -> TrainingConfiguration {
         var configuration = TrainingConfiguration()
-        configuration.start = .network(network ?? "logonet", width: width ?? 1)
-        try baseOptions.apply(to: &configuration)
+        if asksForNetwork {
+            configuration.start = .network(network ?? "logonet", width: width ?? 1)
+        } else if !hasArtwork {
+            try baseOptions.apply(to: &configuration)
+        }
         configuration.validation = try validationRule()
         configuration.keepsGroupsTogether = !randomSplit
         configuration.epochs = epochs

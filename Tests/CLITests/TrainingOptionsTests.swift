@@ -34,7 +34,7 @@ import Testing
         let repeated = try TrainingOptions.parse(options.arguments)
         #expect(repeated.arguments == options.arguments)
         func described(_ options: TrainingOptions) throws -> String {
-            var configuration = try options.configuration(threads: 1)
+            var configuration = try options.configuration(threads: 1, hasArtwork: false)
             // How much is kept in memory makes no difference to the result.
             configuration.memoryLimit = nil
             let words = configuration.augmentation.words
@@ -51,6 +51,33 @@ import Testing
         if typed.contains("auto") || typed.contains("--base") {
             #expect(try described(options) != described(TrainingOptions.parse([])))
         }
+    }
+
+    @Test(
+        "Training begins with the base that comes with Imprint, unless a model, a network or artwork is given",
+        arguments: [
+            ("", false, FineTuning.Trains.all), ("--unfreeze head", false, .head),
+            ("--epochs 3 --augment flip", false, .all), ("--network logonet", false, nil), ("--width 0.5", false, nil),
+            ("--input-size 64", false, nil), ("--crop-and-scale scale-fit", false, nil), ("", true, nil),
+        ] as [(String, Bool, FineTuning.Trains?)])
+    func shippedBase(typed: String, hasArtwork: Bool, trains: FineTuning.Trains?) throws {
+        let options = try TrainingOptions.parse(typed.split(separator: " ").map(String.init))
+        let configuration = try options.configuration(threads: 1, hasArtwork: hasArtwork)
+        switch configuration.start {
+        case .base(let base, let found):
+            #expect(found == trains)
+            #expect(try base.digest == WeightsFile.shippedBase().digest)
+        case .network: #expect(trains == nil)
+        }
+    }
+
+    @Test("What is said of a base where a network is asked for is refused", arguments: ["all", "gradual"])
+    func noBase(trains: String) {
+        let error = #expect(throws: (any Error).self) {
+            try TrainingOptions.parse(["--network", "logonet", "--unfreeze", trains])
+        }
+        #expect(
+            "\(TrainingOptions.message(for: error ?? ExitCode.failure))".contains("--unfreeze: how a base is trained"))
     }
 
     @Test(

@@ -94,7 +94,7 @@ final class TrainingJob {
         onEvent(
             .started(
                 TrainingStart(
-                    recipe: TrainingRecipe(trains: configuration.trains), labels: folder.labels,
+                    recipe: TrainingRecipe(trains: configuration.trains, base: start.base), labels: folder.labels,
                     trainingImages: images.training.count,
                     validationImages: images.validationCount, labelsWithoutValidation: images.labelsWithoutValidation,
                     skipped: images.skipped, network: start.whole.network.name,

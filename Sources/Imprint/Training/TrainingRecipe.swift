@@ -5,6 +5,8 @@ internal import ImprintFormats
 /// Where there is artwork, logos are spotted, and learned from photos too where there are any of them; else a base is trained further, or
 /// a new network.
 public enum TrainingRecipe: String, Sendable, CaseIterable {
+    /// The base that comes with Imprint learns on, from whole photos.
+    case shippedBase
     /// A new network learns from whole photos.
     case wholePhotos
     /// The head of a trained model learns from whole photos.
@@ -19,6 +21,7 @@ public enum TrainingRecipe: String, Sendable, CaseIterable {
     /// What is done, in a few words.
     public var summary: String {
         switch self {
+        case .shippedBase: "the base that comes with Imprint learns on"
         case .wholePhotos: "a new network for whole photos"
         case .head: "a new head for a trained model"
         case .fineTuning: "a trained model learns on"
@@ -30,8 +33,10 @@ public enum TrainingRecipe: String, Sendable, CaseIterable {
     /// Why, and what would allow another recipe.
     public var reason: String {
         switch self {
+        case .shippedBase:
+            "there are photos and neither artwork (--artwork) nor a trained model of yours (--base)"
         case .wholePhotos:
-            "there are photos and neither artwork (--artwork) nor a trained model (--base)"
+            "there are photos and a network that was asked for, and neither artwork (--artwork) nor a trained model (--base)"
         case .head: "there is a trained model; its layers stay as they are unless --unfreeze says otherwise"
         case .fineTuning: "there is a trained model, and --unfreeze lets its layers learn"
         case .artworkAlone: "there is artwork, and no photo of a logo to train on"
@@ -42,13 +47,15 @@ public enum TrainingRecipe: String, Sendable, CaseIterable {
 
 extension TrainingRecipe {
     /// The recipe for whole photos.
-    /// - Parameter trains: What of a base is trained; `nil` where there is none.
-    init(trains: FineTuning.Trains?) {
+    /// - Parameters:
+    ///   - trains: What of a base is trained; `nil` where there is none.
+    ///   - base: The digest of the base.
+    init(trains: FineTuning.Trains?, base: String?) {
         self =
             switch trains {
             case nil: .wholePhotos
             case .head: .head
-            case .all, .headFirst, .gradual: .fineTuning
+            case .all, .headFirst, .gradual: base == WeightsFile.shippedDigest ? .shippedBase : .fineTuning
             }
     }
 }
@@ -59,7 +66,7 @@ extension WeightsFile {
         training.flatMap { training in
             guard let spotting else {
                 // What of a base was trained was not written down at first.
-                return training.trains == nil && base != nil ? nil : TrainingRecipe(trains: training.trains)
+                return training.trains == nil && base != nil ? nil : TrainingRecipe(trains: training.trains, base: base)
             }
             let photos = spotting.marks.reduce(0) { $0 + (training.trainingImages[$1.label] ?? 0) }
             return photos > 0 ? .artworkAndPhotos : .artworkAlone
