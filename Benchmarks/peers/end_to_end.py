@@ -104,7 +104,7 @@ def main():
         sides = {
             "Imprint": [
                 options.imprint, "train", options.photos, "--output", output, *epochs, "--augment", "flip,rotate,blur",
-                "--validation", "0", "--threads", "2"],
+                "--network", "logonet", "--validation", "0", "--threads", "2"],
             "torch, 0 workers": [*this, "--child", "0"], "torch, 2 workers": [*this, "--child", "2"]}
         runs = {side: [] for side in sides}
         for _ in range(options.rounds):

@@ -67,7 +67,7 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
         case .photosLost(let reason, let checkpoint):
             "training ended because too few photos were left of those that it had read before. \(reason) Put the photos back, then "
                 + (checkpoint.map { "resume from \($0)" } ?? "train again")
-                + ", or with more --memory to read it but once"
+                + ", or with more --memory to read them but once"
         case .notOneLabelWithoutMark(let found, let marks, let folder) where found.isEmpty:
             "\(folder) has no label but \(marks.joined(separator: ", ")), expected one more, whose photos show none of these; put such "
                 + "photos into a folder of their own beside them"

@@ -7,12 +7,14 @@ internal import ImprintNetwork
 ///
 /// It runs on one thread, however many there are: several photos share them.
 let logoSpot = BenchmarkCase(suite: .predict, name: "logospot-299x532") { options in
+    var options = options
+    options.threads = 1
     let network = try Network.logospot()
     let classifier = try ImageClassifier(
         WeightsFile(
             network: network, parameters: try Parameters(network, seed: 1), labels: ["logo", "other"],
             preprocessing: .logospot, spotting: .logospot(marks: [Spotting.Mark(label: "logo")])))
-    let samples = (0..<(532 * 299 * 3)).map { UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 13) }
+    let samples = (0..<(532 * 299 * 3)).map { UInt8(truncatingIfNeeded: ($0 &* 2_654_435_761) >> 13) }
     let photo = Image(width: 299, height: 532, channels: 3, samples: samples)
     let measurement = try Measurement(seconds: options.seconds) { _ = try classifier.classify(photo) }
     return BenchmarkResult(

@@ -30,6 +30,7 @@ final class AlignedMemory: @unchecked Sendable {
             // Page faults cost more than arithmetic on large activations; huge pages make them rare.
             madvise(base, self.byteCount, MADV_HUGEPAGE)
         #endif
+        // It is zero already; the first write of a page is what takes its time, here and not in a step.
         memset(base, 0, self.byteCount)
     }
 

@@ -36,6 +36,10 @@ struct ArtworkOptions: ParsableArguments {
     var backgrounds: String?
 
     func validate() throws {
+        for label in labels where label.contains("/") || label.hasPrefix(".") {
+            throw ValidationError(
+                "--artwork \(label)=…: a label is the name of a folder of photos, with no \"/\" and no leading \".\".")
+        }
         if let backgrounds { try requirePaths([backgrounds]) }
         if backgrounds != nil && artwork.isEmpty {
             throw ValidationError("--backgrounds is what is behind --artwork LABEL=FILE, which is missing.")

@@ -55,15 +55,19 @@ struct TrainingBaseOptions: ParsableArguments {
     /// What of the base is trained.
     private var trains: FineTuning.Trains { unfreeze ?? (base == nil ? .all : .head) }
 
-    /// Checks that nothing is said of how a base is trained, for there is none.
-    func requireNone() throws {
-        let given = [
+    /// The options that say how a base is trained, by their names.
+    var namesOfTraining: [String] {
+        [
             ("--unfreeze", unfreeze != nil), ("--layer-decay", layerDecay != nil),
             ("--stage-epochs", stageEpochs != nil), ("--batch-statistics", batchStatistics),
         ].filter(\.1).map(\.0)
-        guard given.isEmpty else {
+    }
+
+    /// Checks that nothing is said of how a base is trained, for there is none.
+    func requireNone() throws {
+        guard namesOfTraining.isEmpty else {
             throw ValidationError(
-                "\(given.joined(separator: ", ")): how a base is trained, but there is none; name one with --base, or leave out "
+                "\(namesOfTraining.joined(separator: ", ")): how a base is trained, but there is none; name one with --base, or leave out "
                     + "--network, --width, --input-size and --crop-and-scale to begin with the one that comes with Imprint."
             )
         }

@@ -81,10 +81,14 @@ struct TrainingMonitor {
         let seen = resumed.imagesSeen > 0 ? " and \(resumed.imagesSeen) images of the next" : ""
         Terminal.note("Resumed after \(count(done))\(seen).")
         leastLoss = resumed.hasSameImages ? resumed.history.compactMap(\.validationLoss).min() ?? .infinity : .infinity
-        if !resumed.hasSameImages {
+        if done < epochs && !resumed.hasSameImages {
             Terminal.note("The photos are not those of before: the epoch begins anew, and the best is looked for anew.")
         }
-        if done >= epochs { Terminal.note("All epochs are done; to go further, raise --epochs above \(done).") }
+        if done >= epochs {
+            let recipe = started?.recipe
+            let isWhole = recipe == .artworkAlone || recipe == .artworkAndPhotos
+            Terminal.note("All epochs are done\(isWhole ? "" : "; to go further, raise --epochs above \(done)").")
+        }
     }
 
     private mutating func show(_ search: LearningRateSearch) {

@@ -41,9 +41,9 @@ struct TrainingOptions: ParsableArguments {
     var inputSize: Int?
 
     @Option(
-        help:
-            "The network: \(Network.readyMadeNames.joined(separator: ", ")). (default: logonet where --width, --input-size or --crop-and-scale is given)"
-    )
+        help: ArgumentHelp(
+            "The network, to begin from nothing: \(Network.readyMadeNames.joined(separator: ", ")). (default: logonet, where --width, "
+                + "--input-size or --crop-and-scale is given)"))
     var network: String?
 
     @Option(help: "A factor on the network's channels. (default: 1)")
@@ -125,7 +125,7 @@ struct TrainingOptions: ParsableArguments {
             ("--average", average != nil), ("--patience", patience != nil), ("--minutes", minutes != nil),
             ("--no-calibration", noCalibration),
         ]
-        let names = given.filter(\.1).map(\.0)
+        let names = given.filter(\.1).map(\.0) + baseOptions.namesOfTraining
         guard names.isEmpty else {
             throw ValidationError(
                 "--artwork has a network and a recipe of its own; leave out \(names.joined(separator: ", ")). "

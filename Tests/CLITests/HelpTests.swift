@@ -46,6 +46,12 @@ import Testing
                 "train photos --output m --artwork A=x.png --base b.imprint --augment flip",
                 "leave out --base, --augment"
             ),
+            (
+                "train photos --output m --artwork A=x.png --unfreeze gradual --batch-statistics",
+                "leave out --unfreeze, --batch-statistics"
+            ),
+            ("train photos --output m --artwork A/B=x.png", "no \"/\" and no leading"),
+            ("augment --artwork ../x=x.png --contact-sheet s.png", "a label is the name of a folder"),
             ("audit ''", "A path is empty"), ("audit photos --report ''", "A path is empty"),
             ("draw two-circles --output d --count 1", "at least one image for each of 2 labels"),
             ("train photos --output m --memory 2XB", "--memory is 2XB, expected a number of MB"),

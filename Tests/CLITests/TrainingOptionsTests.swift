@@ -71,15 +71,6 @@ import Testing
         }
     }
 
-    @Test("What is said of a base where a network is asked for is refused", arguments: ["all", "gradual"])
-    func noBase(trains: String) {
-        let error = #expect(throws: (any Error).self) {
-            try TrainingOptions.parse(["--network", "logonet", "--unfreeze", trains])
-        }
-        #expect(
-            "\(TrainingOptions.message(for: error ?? ExitCode.failure))".contains("--unfreeze: how a base is trained"))
-    }
-
     @Test(
         "Words that a shell would not take as they are get quoted",
         arguments: [

@@ -80,6 +80,21 @@ import Testing
         }
     }
 
+    @Test("Of a large JPEG no more is decoded than it is looked at with") func largePhoto() throws {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "a.jpg")
+            try ImageFile.write(picture(width: 2400, height: 1600, x: 900, y: 700, radius: 300), to: file)
+            let decoded = try PatchSource.decode(file)
+            #expect(decoded.width < 2400 && decoded.height >= 400)
+            let read = try PatchSource.read(file)
+            let whole = PatchSource.shrunk(try ImageFile.decode(file))
+            #expect((read.width, read.height) == (whole.width, whole.height))
+            #expect(try PatchSource(file, width: read.width, height: read.height).image() == read)
+            let error = zip(read.samples, whole.samples).map { abs(Int($0) - Int($1)) }.reduce(0, +)
+            #expect(error < read.samples.count)
+        }
+    }
+
     @Test(
         "What is at a place of the picture is in the patch where the window says",
         arguments: [

@@ -6,7 +6,8 @@ import TestSupport
 import Testing
 
 @Suite("The base that comes with Imprint") struct ShippedBaseTests {
-    @Test("It is a LogoNet of at most 4 MB that tells drawn marks apart that it was not trained on") func knowsMarks()
+    @Test("It is a LogoNet of at most 4 MB that tells its marks apart in pictures that it was not trained on")
+    func knowsMarks()
         throws
     {
         let base = try WeightsFile.shippedBase()

@@ -87,6 +87,12 @@ final class SpotJob {
             session: session, images: images, writer: CheckpointWriter(store, onEvent: onEvent), settings: settings)
         var resumed: TrainingStart.Resumption?
         if let checkpoint = store?.resumed {
+            guard checkpoint.progress.plannedEpochs == session.phases.count else {
+                throw ImprintError.checkpointMismatch(
+                    file: store?.file.path ?? "", setting: "photos of the logo",
+                    found: images.positives.isEmpty ? "none" : "some",
+                    expected: images.positives.isEmpty ? "some, as before" : "none, as before")
+            }
             let hasSameImages = checkpoint.images == images.record
             try session.restore(checkpoint, sameImages: hasSameImages)
             clock.secondsBefore = session.progress.seconds
@@ -114,6 +120,7 @@ final class SpotJob {
             }
             model = try self.model(run)
         } catch let error as ImageError {
+            tellLost(run)
             run.writer.save { try checkpoint(run) }
             if case .unencodable = error { throw error }
             throw ImprintError.photosLost(reason: "\(error)", checkpoint: run.writer.path)
@@ -159,10 +166,9 @@ final class SpotJob {
 
     /// Tells of photos that were lost since it was asked last.
     private func tellLost(_ run: Run) {
-        for image in run.images.lost.all where !lost.contains(image) {
-            lost.append(image)
-            onEvent(.lost(image))
-        }
+        let new = run.session.takeLost()
+        lost += new
+        for image in new { onEvent(.lost(image)) }
     }
 
     private func trainPhase(_ run: Run) throws {

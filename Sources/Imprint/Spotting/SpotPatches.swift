@@ -90,18 +90,25 @@ final class SpotPatches {
         _ kind: Int, _ random: inout RandomStream, into patch: UnsafeMutableBufferPointer<UInt8>
     ) throws(ImageError) -> SpotLoss.Target? {
         var (picture, window, target) = choose(kind, &random)
-        var attempts = 0
-        while true {
-            do throws(ImageError) {
-                try picture.read(window, side: SpotPhase.patchSide, into: patch)
-                return target
-            } catch {
-                attempts += 1
-                // So often in a row, hardly any photo without a mark is left.
-                guard let photo = picture.photo, attempts < 100 else { throw error }
-                try lost.add(photo, error)
-                (picture, window, target) = anywhere(&random)
-            }
+        while let reason = try problem(reading: picture, window, into: patch) {
+            if negatives.allSatisfy({ lost.reason(for: $0) != nil }) { throw reason }
+            (picture, window, target) = anywhere(&random)
+        }
+        return target
+    }
+
+    /// Reads a window.
+    /// - Returns: Why the photo is lost, where it is.
+    private func problem(
+        reading picture: PatchSource, _ window: PatchWindow, into patch: UnsafeMutableBufferPointer<UInt8>
+    ) throws(ImageError) -> ImageError? {
+        if let reason = lost.reason(for: picture) { return reason }
+        do throws(ImageError) {
+            try picture.read(window, side: SpotPhase.patchSide, into: patch)
+            return nil
+        } catch {
+            try lost.add(picture, error)
+            return error
         }
     }
 

@@ -112,6 +112,13 @@ final class SpotSession {
 
     func add(seconds: Double) { progress.secondsInEpoch += seconds }
 
+    /// Photos that were lost since it was asked last; with them, no other run gives the same model.
+    func takeLost() -> [SkippedImage] {
+        let new = lost.takeNew()
+        if !new.isEmpty { progress.isRepeatable = false }
+        return new
+    }
+
     // MARK: Looking at pictures
 
     /// The six places of each photo without a mark that look most like each mark; what looks like several counts once.
@@ -149,19 +156,22 @@ final class SpotSession {
                 )
                 return try stride(from: worker, to: order.count, by: workers.count).map { turn in
                     let place = order[turn]
-                    let image: Image
-                    do throws(ImageError) {
-                        image = try pictures[place].image()
-                    } catch {
-                        guard let photo = pictures[place].photo else { throw error }
-                        try lost.add(photo, error)
-                        return (place, nil)
-                    }
-                    return (place, try scanner.scan(image, peaks: peaks))
+                    return (place, try image(of: pictures[place]).map { try scanner.scan($0, peaks: peaks) })
                 }
             }
         }
         return try parts.flatMap { try $0.get() }.sorted { $0.0 < $1.0 }.map(\.1)
+    }
+
+    /// The picture, or `nil` where it is a photo that is lost.
+    private func image(of picture: PatchSource) throws(ImageError) -> Image? {
+        if lost.reason(for: picture) != nil { return nil }
+        do throws(ImageError) {
+            return try picture.image()
+        } catch {
+            try lost.add(picture, error)
+            return nil
+        }
     }
 
     // MARK: Going on

@@ -33,7 +33,9 @@ public struct TrainingConfiguration: Sendable {
         case automatic = "auto"
     }
 
-    /// The network that training starts from.
+    /// The network that training starts from: LogoNet with fresh parameters unless it is changed.
+    ///
+    /// `imprint train` starts from `WeightsFile.shippedBase()` instead, all layers of which learn.
     public var start: Start
     /// How the layers of a base are trained, where that is more than its head.
     public var fineTuning: FineTuning

@@ -36,8 +36,8 @@ public enum TrainingRecipe: String, Sendable, CaseIterable {
         case .shippedBase:
             "there are photos and neither artwork (--artwork) nor a trained model of yours (--base)"
         case .wholePhotos:
-            "there are photos and a network that was asked for, and neither artwork (--artwork) nor a trained model (--base)"
-        case .head: "there is a trained model; its layers stay as they are unless --unfreeze says otherwise"
+            "there are photos, and neither artwork (--artwork) nor a trained model (--base) to begin with"
+        case .head: "there is a base, and its head alone learns; with --unfreeze all its layers learn too"
         case .fineTuning: "there is a trained model, and --unfreeze lets its layers learn"
         case .artworkAlone: "there is artwork, and no photo of a logo to train on"
         case .artworkAndPhotos: "there is artwork, and there are photos of logos to train on"
@@ -55,7 +55,8 @@ extension TrainingRecipe {
             switch trains {
             case nil: .wholePhotos
             case .head: .head
-            case .all, .headFirst, .gradual: base == WeightsFile.shippedDigest ? .shippedBase : .fineTuning
+            case .all, .headFirst, .gradual:
+                base.map { $0 == WeightsFile.shippedDigest } ?? false ? .shippedBase : .fineTuning
             }
     }
 }

@@ -2,7 +2,7 @@ internal import ImprintCore
 
 /// A recipe for a data set of drawn images: which marks the labels show, and how varied the pictures are.
 ///
-/// Recipes are JSON files in `datasets/`; every field but `compositing` is required, and a range is written as `[lowest, highest]`.
+/// Recipes are JSON files in `datasets/`; every field but `compositing` and `number` is required, and a range is written as `[lowest, highest]`.
 /// An image depends on the recipe, the seed, its label and its index and on nothing else: the samples are computed
 /// with additions, products, quotients and square roots alone, which are the same on every platform.
 public struct DrawingRecipe: Codable, Sendable, Equatable {
@@ -51,7 +51,7 @@ public struct DrawingRecipe: Codable, Sendable, Equatable {
         /// Its frequency, relative to the other weights of the label (above 0).
         public let weight: Float
         /// What of this kind it is, the same in every picture; another one in each where `nil`.
-        public private(set) var number: Int?
+        public internal(set) var number: Int?
     }
 
     /// The bounds of what is drawn uniformly for every picture.

@@ -35,14 +35,14 @@ import Testing
     }
 
     private func run(
-        _ folder: URL, _ artwork: Artwork, threads: Int = 1, memoryLimit: Int? = nil,
+        _ folder: URL, _ artwork: Artwork, steps: [Int]? = [2, 2], threads: Int = 1, memoryLimit: Int? = nil,
         checkpoints: CheckpointOptions? = nil, backgrounds: [URL]? = nil,
         onEvent: @escaping (TrainingEvent) -> Void = { _ in }, shouldStop: @escaping () -> Bool = { false }
     ) throws -> TrainingResult {
         let data = TrainingData.photos(try ImageFolder(at: folder, minimumClasses: 1))
             .composited(artwork: ["cross": [artwork]], backgrounds: backgrounds)
         return try spot(
-            data, steps: [2, 2], poolSize: 4, checkpoints: checkpoints, onEvent: onEvent, shouldStop: shouldStop
+            data, steps: steps, poolSize: 4, checkpoints: checkpoints, onEvent: onEvent, shouldStop: shouldStop
         ) {
             $0.threads = threads
             $0.memoryLimit = memoryLimit
@@ -160,10 +160,45 @@ import Testing
         }
     }
 
+    @Test("More than half of the photos lost end a run") func mostPhotosLost() throws {
+        try withTemporaryFolder { place in
+            let artwork = try writeArtwork(to: place)
+            let photos = place.appending(path: "photos")
+            try writePhotos(to: photos, labels: ["cross", "other"], count: 6)
+            let gone = (0..<5).flatMap { ["cross/\($0).png", "other/\($0).png"] }.map { photos.appending(path: $0) }
+            let error = #expect(throws: ImprintError.self) {
+                try run(
+                    photos, artwork, memoryLimit: 0,
+                    onEvent: {
+                        if case .batch = $0 { for file in gone { try? FileManager.default.removeItem(at: file) } }
+                    })
+            }
+            guard case .photosLost = try #require(error) else {
+                Issue.record("\(String(describing: error))")
+                return
+            }
+        }
+    }
+
+    @Test("A run that found the logo in photos does not go on where none of them is left") func otherPhases() throws {
+        try withTemporaryFolder { place in
+            let artwork = try writeArtwork(to: place)
+            let photos = place.appending(path: "photos")
+            try writePhotos(to: photos, labels: ["cross", "other"], count: 6)
+            let options = CheckpointOptions(folder: place.appending(path: "run"), interval: .zero, resumes: true)
+            _ = try? run(photos, artwork, steps: nil, checkpoints: options, shouldStop: { true })
+            try FileManager.default.removeItem(at: photos.appending(path: "cross"))
+            let error = #expect(throws: ImprintError.self) {
+                try run(photos, artwork, steps: nil, checkpoints: options, shouldStop: { true })
+            }
+            #expect(try #require(error).description.contains("photos of the logo is none, expected some, as before"))
+        }
+    }
+
     @Test(
         "A photo that is lost in the middle is told of once and left out; without it, a run also goes on from its checkpoint",
-        arguments: ["cross", "other"])
-    func lostPhoto(label: String) throws {
+        arguments: [("cross", 1), ("other", 3)])
+    func lostPhoto(label: String, steps: Int) throws {
         try withTemporaryFolder { place in
             let artwork = try writeArtwork(to: place)
             let photos = place.appending(path: "photos")
@@ -177,12 +212,14 @@ import Testing
             }
             let result = try run(photos, artwork, memoryLimit: 0, onEvent: remove)
             #expect(result.ending == .completed && told == ["3.png"])
-            #expect(result.lost.map(\.url.lastPathComponent) == told)
+            #expect(result.lost.map(\.url.lastPathComponent) == told && !result.isRepeatable)
+            #expect(try !#require(result.evaluation).results.contains { $0.url.path == gone.path })
 
             try writePhotos(to: photos, labels: ["cross", "other"], count: 6)
-            #expect(throws: ImprintError.self) {
-                try run(photos, artwork, memoryLimit: 0, checkpoints: options, shouldStop: { true })
-            }
+            var done = 0
+            _ = try? run(
+                photos, artwork, memoryLimit: 0, checkpoints: options, onEvent: { if case .batch = $0 { done += 1 } },
+                shouldStop: { done == steps })
             try FileManager.default.removeItem(at: gone)
             var resumed: TrainingStart.Resumption?
             let end = try run(photos, artwork, checkpoints: options) {

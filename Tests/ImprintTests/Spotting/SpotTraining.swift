@@ -23,9 +23,9 @@ func writeNoise(
     }
 }
 
-/// Trains on photos and artwork: a few steps of a phase of composites, and of one with all kinds of patches.
+/// Trains on photos and artwork: a few steps of a phase of composites, and of one with all kinds of patches, or the phases of the recipe.
 func spot(
-    _ data: TrainingData, steps: [Int], poolSize: Int, checkpoints: CheckpointOptions? = nil,
+    _ data: TrainingData, steps: [Int]?, poolSize: Int, checkpoints: CheckpointOptions? = nil,
     onEvent: @escaping (TrainingEvent) -> Void = { _ in }, shouldStop: @escaping () -> Bool = { false },
     change: (inout TrainingConfiguration) -> Void
 ) throws -> TrainingResult {
@@ -33,13 +33,17 @@ func spot(
     configuration.seed = 4
     configuration.keepsGroupsTogether = false
     change(&configuration)
-    let phases = [
-        SpotPhase(
-            steps: steps[0], learningRate: 1e-3, composites: 0.5, nearMisses: 0.25, anywhere: 0.25, mined: 0, found: 0),
-        SpotPhase(
-            steps: steps[1], learningRate: 2e-3, composites: 0.3, nearMisses: 0.2, anywhere: 0.1, mined: 0.2, found: 0.2
-        ),
-    ]
+    let phases = steps.map { steps in
+        [
+            SpotPhase(
+                steps: steps[0], learningRate: 1e-3, composites: 0.5, nearMisses: 0.25, anywhere: 0.25, mined: 0,
+                found: 0),
+            SpotPhase(
+                steps: steps[1], learningRate: 2e-3, composites: 0.3, nearMisses: 0.2, anywhere: 0.1, mined: 0.2,
+                found: 0.2
+            ),
+        ]
+    }
     return try SpotJob(
         data: data, configuration: configuration, checkpoints: checkpoints, phases: phases, poolSize: poolSize,
         onEvent: onEvent, shouldStop: shouldStop
