@@ -7,6 +7,7 @@ import Testing
 private func example(photos: URL, model: URL, photo: URL) async throws {
     // README example begins
     var configuration = TrainingConfiguration()
+    configuration.start = .base(try .shippedBase(), trains: .all)  // else a new network begins from nothing
     configuration.epochs = 10
     configuration.augmentation = Augmentation([.flip, .rotate, .blur])
     for try await event in Trainer(folder: try ImageFolder(at: photos), configuration: configuration).start() {
