@@ -20,6 +20,9 @@ PREDICT = {
     "logonet-96": ("logonet", 96, 3, 1, 2),
 }
 
+# Predictions that no peer makes: a photo at all sizes at which a model that spots a logo looks at it.
+ALONE = ("logospot-299x532",)
+
 # layer: kernel size, input channels, output channels, input size, stride, groups
 CONVOLUTIONS = {
     "conv3x3-64-64-56": (3, 64, 64, 56, 1, 1),
@@ -52,7 +55,7 @@ DATA = ("photos-224",)
 
 SUITES = {
     "train": list(TRAIN),
-    "predict": list(PREDICT),
+    "predict": [*PREDICT, *ALONE],
     "data": list(DATA),
     "layers": [f"{layer}/{part}" if part else layer for layer, parts in LAYERS.items() for part in parts or ("",)],
 }
@@ -71,4 +74,6 @@ PEERS = {
 
 def peers(suite, case):
     """Those of the suite's programs that know the case: ncnn takes one image at a time."""
+    if case in ALONE:
+        return []
     return [peer for peer in PEERS[suite] if peer != "ncnn" or PREDICT[case][3] == 1]
