@@ -69,8 +69,8 @@ public final class ImageClassifier: Sendable {
 
     /// What is in an image in memory (upright, sRGB), best first; one observation per label.
     ///
-    /// Of a large JPEG file, `classify(_:cropAndScale:)` of its URL decodes no more than it needs, so that the confidences may differ in
-    /// the third digit from those of the same photo decoded whole.
+    /// Of a large JPEG file, `classify(_:cropAndScale:)` of its URL decodes no more than it needs, so that the confidences may differ a
+    /// little from those of the same photo decoded whole.
     /// - Throws: `ImprintError.noConfidence` where the model cannot be used.
     public func classify(_ image: Image, cropAndScale: CropAndScale? = nil) throws(ImprintError) -> [Observation] {
         if let spots { return try observations(PatchSource.shrunk(image), spots) }
