@@ -1,0 +1,136 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import ImprintImages
+
+private func recipe(_ name: String) throws -> DrawingRecipe {
+    try DrawingRecipe(contentsOf: packageFolder.appending(path: "datasets/\(name).json"))
+}
+
+/// 1 or 0 for each property that a user has or has not, the style of the ink first.
+private func properties(_ shares: DrawingRecipe.Shares) -> [Float] {
+    [
+        shares.outlined, shares.hatched, shares.worn, shares.handDrawn, shares.plate, shares.lightInk, shares.twoColors,
+        shares.busyBackground,
+    ]
+}
+
+@Suite("Drawn users") struct DrawnUserTests {
+    @Test("The same number is the same user, with own pictures under the names of the recipe")
+    func sameNumber() throws {
+        let recipe = try recipe("two-circles")
+        let user = recipe.ofUser(7)
+        #expect(user == recipe.ofUser(7))
+        #expect(user.name == "two-circles-user-7")
+        #expect(user.description.contains("user 7 of two-circles"))
+        #expect(user.labels.map(\.name) == recipe.labels.map(\.name))
+        #expect(user.size == recipe.size && user.count == 80 && user.compositing == nil)
+        #expect(user.labels[0].marks.map(\.kind) == [.looseTwoCircles])
+    }
+
+    @Test("Users differ in their marks, styles, ranges and seeds")
+    func usersDiffer() throws {
+        let recipe = try recipe("two-circles")
+        let users = (1...50).map(recipe.ofUser)
+        #expect(Set(users.map(\.seed)).count == 50)
+        #expect(Set(users.compactMap { $0.labels[0].marks[0].number }).count == 50)
+        #expect(Set(users.map { $0.ranges.rotationDegrees }).count == 50)
+        #expect(Set(users.map { $0.labels[1].marks.map(\.kind) }).count > 40)
+        #expect(Set(users.map { properties($0.shares) }).count > 25)
+        // Every property is one that some have and some have not.
+        for place in properties(recipe.shares).indices {
+            let count = users.count { properties($0.shares)[place] == 1 }
+            #expect((1..<49).contains(count), "\(count) have property \(place)")
+        }
+        let logos = users.map { Drawing($0, label: 0, index: 0, seed: 1).mark }
+        for (place, logo) in logos.enumerated() { #expect(!logos[..<place].contains(logo)) }
+    }
+
+    @Test("A user has one style of ink, each property always or never, and a part of each range")
+    func oneStyle() throws {
+        let recipe = try recipe("two-circles")
+        for user in (1...50).map(recipe.ofUser) {
+            #expect(properties(user.shares).allSatisfy { $0 == 0 || $0 == 1 })
+            #expect(properties(user.shares)[..<3].reduce(0, +) <= 1)
+            for range in [
+                \DrawingRecipe.Ranges.span, \.rotationDegrees, \.tiltDegrees, \.blur, \.noise,
+            ] {
+                let (own, whole) = (user.ranges[keyPath: range], recipe.ranges[keyPath: range])
+                #expect(whole.contains(own.lowerBound) && whole.contains(own.upperBound))
+                let share = (own.upperBound - own.lowerBound) / (whole.upperBound - whole.lowerBound)
+                #expect((0.2...0.51).contains(share))
+            }
+        }
+    }
+
+    @Test("A user's marks are the same in every picture, and with every seed", arguments: [1, 2, 3, 4, 5])
+    func sameMarks(number: Int) throws {
+        let user = try recipe("two-circles").ofUser(number)
+        for (label, content) in user.labels.enumerated() {
+            var marks: [MarkKind: Mark] = [:]
+            for index in 0..<60 {
+                let drawing = Drawing(user, label: label, index: index, seed: UInt64(index % 3))
+                #expect(marks[drawing.kind, default: drawing.mark] == drawing.mark)
+                marks[drawing.kind] = drawing.mark
+            }
+            #expect(Set(marks.keys) == Set(content.marks.map(\.kind)))
+        }
+    }
+
+    @Test("Near misses are two or three kinds, none of the logo's, at least one that the labels do not show")
+    func nearMisses() throws {
+        let recipe = try recipe("two-circles")
+        let allowed = Set(try #require(recipe.compositing).nearMisses.map(\.kind))
+        let shown = Set(recipe.labels.flatMap(\.marks).map(\.kind))
+        var all: Set<MarkKind> = []
+        for user in (1...500).map(recipe.ofUser) {
+            let kinds = user.labels[1].marks.map(\.kind)
+            #expect((2...3).contains(kinds.count) && Set(kinds).count == kinds.count)
+            #expect(allowed.isSuperset(of: kinds) && !shown.isSuperset(of: kinds))
+            #expect(Set(kinds).isDisjoint(with: [.twoCircles, .looseTwoCircles, .nothing]))
+            #expect(user.labels.flatMap(\.marks).allSatisfy { $0.number != nil && $0.weight == 1 })
+            all.formUnion(kinds)
+        }
+        #expect(all == allowed)
+    }
+
+    @Test("Near misses leave out what the first label shows, and nothing, unless there is nothing else")
+    func ownMarks() throws {
+        func user(_ logo: [MarkKind], _ others: [MarkKind]) throws -> [[MarkKind]] {
+            let shapes = try recipe("shapes")
+            let labels = [("A", logo), ("B", others)].map { name, kinds in
+                DrawingRecipe.Label(
+                    name: name, marks: kinds.map { DrawingRecipe.WeightedMark(kind: $0, weight: 1) })
+            }
+            let own = DrawingRecipe(
+                format: 1, name: "own", description: "", size: 32, labels: labels, count: 2, seed: 1,
+                ranges: shapes.ranges, shares: shapes.shares, compositing: nil)
+            return own.ofUser(3).labels.map { $0.marks.map(\.kind).sorted { $0.rawValue < $1.rawValue } }
+        }
+        #expect(try user([.ring, .nothing], [.ring, .nothing, .squares, .glyph]) == [[.ring], [.glyph, .squares]])
+        #expect(try user([.ring], [.nothing]) == [[.ring], [.nothing]])
+    }
+
+    @Test("The recipe of a user is one that could be read", arguments: ["two-circles", "shapes", "marks"])
+    func valid(name: String) throws {
+        let recipe = try recipe(name)
+        for user in [1, 2, 3, 100_000].map(recipe.ofUser) {
+            let file = URL(filePath: "\(user.name).json")
+            #expect(try DrawingRecipe(JSONEncoder().encode(user), file: file) == user)
+            #expect(user.count == 40 * recipe.labels.count)
+        }
+    }
+
+    @Test("Labels that are logos of their own keep their kinds and numbers")
+    func moreThanTwoLabels() throws {
+        let shapes = try recipe("shapes")
+        let user = shapes.ofUser(4)
+        #expect(user.labels.map { $0.marks.map(\.kind) } == [[.ring], [.squares], [.triangles]])
+        #expect(user.labels.allSatisfy { $0.marks[0].number != nil })
+        #expect(user.labels != shapes.ofUser(5).labels)
+
+        let marks = try recipe("marks")
+        #expect(marks.ofUser(4).labels == marks.labels)
+    }
+}
