@@ -14,6 +14,12 @@ struct DrawCommand: ParsableCommand {
     @Option(help: "The folder to write; it gets one sub-folder per label.")
     var output: String
 
+    @Option(
+        help: ArgumentHelp(
+            "Draw the pictures of one invented person, who has an own style of the marks: 1 to 100000, the same person each time. "
+                + "(default: those of nobody in particular)", valueName: "number"))
+    var user: Int?
+
     @Option(help: "How many images to draw in all. (default: as the recipe says)")
     var count: Int?
 
@@ -27,11 +33,13 @@ struct DrawCommand: ParsableCommand {
 
     func validate() throws {
         try requirePaths([recipe, output])
+        if let user { try require(user, "--user", in: 1...100_000) }
         if let count { try require(count, "--count", in: 1...10_000_000) }
     }
 
     func run() throws {
-        let recipe = try DrawingRecipe.load(named: recipe)
+        let everyone = try DrawingRecipe.load(named: recipe)
+        let recipe = user.map { everyone.ofUser($0) } ?? everyone
         let count = count ?? recipe.count
         let seed = seed ?? recipe.seed
         guard count >= recipe.labels.count else {

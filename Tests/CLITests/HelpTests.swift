@@ -54,6 +54,8 @@ import Testing
             ("augment --artwork ../x=x.png --contact-sheet s.png", "a label is the name of a folder"),
             ("audit ''", "A path is empty"), ("audit photos --report ''", "A path is empty"),
             ("draw two-circles --output d --count 1", "at least one image for each of 2 labels"),
+            ("draw two-circles --output d --user 0", "--user is 0, expected 1 to 100000"),
+            ("draw marks --output d --user 1 --count 119", "at least one image for each of 120 labels"),
             ("train photos --output m --memory 2XB", "--memory is 2XB, expected a number of MB"),
             ("train photos --output m --memory -1", "--memory"),
         ])

@@ -1,0 +1,36 @@
+import Foundation
+import ImprintImages
+import TestSupport
+import Testing
+
+@Suite struct DrawTests {
+    @Test("A user's pictures are those of the user's recipe, in a folder that no other user's are drawn into")
+    func users() throws {
+        try withTemporaryFolder { folder in
+            let recipe = packageFolder.appending(path: "datasets/two-circles.json")
+            func draw(_ options: String) throws -> CommandOutput {
+                try shell("$imprint draw '\(recipe.path)' --output photos --count 3 --json \(options)", folder: folder)
+            }
+            let run = try draw("--user 7 --contact-sheet sheet.png")
+            #expect(run.status == 0, "\(run.errors)")
+            let line = try #require(run.lines.first)
+            #expect(line["count"] as? Int == 3 && line["labels"] as? [String] == ["TwoCircles", "Other"])
+
+            let user = try DrawingRecipe(contentsOf: recipe).ofUser(7)
+            let images = [(0, 0), (0, 1), (1, 0)].map { user.draw(label: $0, index: $1, seed: user.seed) }
+            let sheet = try ImageFile.decode(folder.appending(path: "sheet.png"))
+            #expect(sheet == ContactSheet.make(images, columns: 10))
+            let files = try FileManager.default.subpathsOfDirectory(atPath: folder.appending(path: "photos").path)
+            #expect(
+                Set(files.filter { $0.hasSuffix(".jpg") })
+                    == ["TwoCircles/00001.jpg", "TwoCircles/00002.jpg", "Other/00001.jpg"])
+
+            let again = try draw("--user 7")
+            #expect(again.status == 0, "\(again.errors)")
+            for options in ["--user 8", "--user 7 --seed 1", ""] {
+                let other = try draw(options)
+                #expect(other.status == 1 && other.errors.contains("two-circles-user-7"), "\(other.errors)")
+            }
+        }
+    }
+}
