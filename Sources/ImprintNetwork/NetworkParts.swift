@@ -12,18 +12,47 @@ extension Network {
         return last?.layer is Dense ? last?.name : nil
     }
 
-    /// The network as two: what computes the features that the head reads, and the head with what follows it.
+    /// Where what tells labels apart is in `nodes`: the head, or at the very end a convolution of one pixel, which does so for each
+    /// place of a picture; `nil` where there is neither, or where it reads the network's input.
+    public var tunedPlace: Int? {
+        let last = nodes.count - 1
+        let isMap = (nodes[last].layer as? Convolution).map { $0.kernelSize == 1 && $0.stride == 1 && $0.groups == 1 }
+        let place = isMap == true ? last : nodes.firstIndex { $0.name == headName }
+        return place.flatMap { $0 > 0 ? $0 : nil }
+    }
+
+    /// How many numbers that layer reads of each place.
+    public var headChannels: Int? { tunedPlace.map { inputShapes(of: $0)[0].channels } }
+
+    /// The network as two: what computes the features that the layer at `tunedPlace` reads, and that layer with what follows it.
     ///
     /// Nodes keep their names, so the parameters of the parts are named as those of the whole.
-    /// - Returns: `nil` where there is no head, or where it reads the network's input.
+    /// - Returns: `nil` where there is no such layer.
     public func splitAtHead() throws(NetworkError) -> (features: Network, head: Network)? {
-        guard let place = nodes.firstIndex(where: { $0.name == headName }), place > 0 else { return nil }
-        // A dense layer reads one node. All nodes before it are read by each other or by it, so it reads the last of them.
-        let head = Node(name: nodes[place].name, layer: nodes[place].layer, inputs: [Network.inputName])
+        // It reads one node. All nodes before it are read by each other or by it, so it reads the last of them.
+        guard let place = tunedPlace else { return nil }
+        return try split(at: place)
+    }
+
+    /// The network as two: the nodes before a place where `isCut`, and those from there on.
+    func split(at place: Int) throws(NetworkError) -> (features: Network, head: Network) {
+        let rest = nodes[place...].map { node in
+            let inputs = node.inputs.map { $0 == nodes[place - 1].name ? Network.inputName : $0 }
+            return Node(name: node.name, layer: node.layer, inputs: inputs)
+        }
         return (
             try Network(name: name, input: input, nodes: Array(nodes[..<place])),
-            try Network(name: name, input: shapes[place - 1], nodes: [head] + nodes[(place + 1)...])
+            try Network(name: name, input: shapes[place - 1], nodes: rest)
         )
+    }
+
+    /// The same network with another number of outputs of its head.
+    public func replacingHead(outputs: Int) throws(NetworkError) -> Network {
+        let nodes = nodes.map { node in
+            guard node.name == headName, let dense = node.layer as? Dense else { return node }
+            return Node(name: node.name, layer: Dense(outputChannels: outputs, hasBias: dense.hasBias), inputs: node.inputs)
+        }
+        return try Network(name: name, input: input, nodes: nodes)
     }
 
     /// The same network with norms that normalise with their running statistics, and leave them as they are, in training too.
