@@ -27,6 +27,7 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
+        .package(url: "https://github.com/apple/swift-atomics", from: "1.3.0"),
         .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
     ],
     targets: [
@@ -70,7 +71,10 @@ let package = Package(
             exclude: ["README.md"], swiftSettings: settings),
         .target(
             name: "Imprint",
-            dependencies: ["ImprintCore", "ImprintImages", "ImprintNetwork", "ImprintFormats", "CImprintBase"],
+            dependencies: [
+                "ImprintCore", "ImprintImages", "ImprintNetwork", "ImprintFormats", "CImprintBase",
+                .product(name: "Atomics", package: "swift-atomics"),
+            ],
             exclude: ["README.md"], swiftSettings: settings),
         .target(
             name: "ImprintBenchmarks",

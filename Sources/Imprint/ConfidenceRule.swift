@@ -1,10 +1,10 @@
-public import ImprintFormats
+internal import ImprintFormats
 
 /// Which observations are believed; where none is, an image shows none of the labels.
 ///
 /// ```swift
 /// let rule = ConfidenceRule(threshold: .ofLabel)
-/// try rule.check(classifier.weights)
+/// try rule.check(classifier)
 /// let seen = try classifier.classify(photo).filter(rule.accepts)
 /// ```
 public struct ConfidenceRule: Hashable, Sendable {
@@ -51,11 +51,13 @@ public struct ConfidenceRule: Hashable, Sendable {
         return minimumPrecision.map { observation.hasMinimumRecall(0, forPrecision: $0) } ?? true
     }
 
-    /// Checks that the model knows what the rule needs of each of its labels.
+    /// Checks that the classifier knows what the rule needs of each of its labels; of those that a personalization adds nothing was
+    /// measured.
     /// - Throws: `ImprintError.notMeasured` where it does not.
-    public func check(_ weights: WeightsFile) throws(ImprintError) {
+    public func check(_ classifier: ImageClassifier) throws(ImprintError) {
+        let weights = classifier.weights
         func require(_ what: String, _ isKnown: (String) -> Bool) throws(ImprintError) {
-            let labels = weights.labels.filter { !isKnown($0) }
+            let labels = classifier.labels.filter { !isKnown($0) }
             guard labels.isEmpty else { throw .notMeasured(what: what, labels: labels) }
         }
         if threshold == .ofLabel {

@@ -2,8 +2,6 @@ public import Foundation
 internal import ImprintCore
 public import ImprintFormats
 public import ImprintImages
-internal import ImprintNetwork
-internal import Synchronization
 
 /// A trained model, ready to say what is in an image.
 ///
@@ -16,17 +14,19 @@ internal import Synchronization
 /// It may be used from any number of threads at once. Photos are prepared exactly as in training: the rules are part of
 /// the weights file.
 public final class ImageClassifier: Sendable {
-    /// The model.
+    /// The model; where it is personalized, the base, which stays as it is.
     public let weights: WeightsFile
+    /// What one person's photos add to it; `nil` where nothing does.
+    public let personalization: Personalization?
     let workers: Workers
-    /// Plans that no thread is using at the moment.
-    private let idle = Mutex<[IdlePlan]>([])
+    /// What computes confidences, one after the other.
+    private let stages: [PlanPool]
     /// What looks for marks, where the model spots some.
     private let spots: SpotPool?
-
-    private struct IdlePlan: @unchecked Sendable {
-        let plan: Plan
-    }
+    /// What computes features; shared by all that are personalized from one base.
+    let features: FeaturePool
+    /// The classifier without a personalization, where there is one.
+    private let base: ImageClassifier?
 
     /// Makes a classifier of a model.
     /// - Parameters:
@@ -35,9 +35,39 @@ public final class ImageClassifier: Sendable {
     /// - Throws: `NetworkError` where the network is not a classifier.
     public init(_ weights: WeightsFile, threads: Int = 1) throws {
         self.weights = weights
+        personalization = nil
+        base = nil
         workers = Workers(threads)
+        features = FeaturePool(weights, workers: workers)
         spots = weights.spotting.map { SpotPool(weights, $0) }
-        if spots == nil { try give(back: makePlan()) }
+        stages =
+            spots == nil ? [try PlanPool(weights.network, parameters: weights.parameters, workers: workers)] : []
+    }
+
+    private init(_ base: ImageClassifier, _ personalization: Personalization) throws {
+        weights = base.weights
+        self.personalization = personalization
+        self.base = base
+        workers = base.workers
+        features = base.features
+        if weights.spotting == nil {
+            spots = nil
+            stages = try features.stages(with: personalization)
+        } else {
+            let personalized = try weights.personalized(with: personalization)
+            spots = personalized.spotting.map { SpotPool(personalized, $0) }
+            stages = []
+        }
+    }
+
+    /// The same model with what one person's photos add to it, in place of what was added before, if anything; without it where `nil`.
+    ///
+    /// It takes as long as a copy of the layers that change: next to nothing for the head. Without, the confidences are the base's, bit
+    /// for bit. A classifier itself never changes, so other threads may go on using this one.
+    /// - Throws: `WeightsFileError` where it was made for another model.
+    public func personalized(with personalization: Personalization?) throws -> ImageClassifier {
+        let base = base ?? self
+        return try personalization.map { try ImageClassifier(base, $0) } ?? base
     }
 
     /// Reads a weights file and makes a classifier of it.
@@ -57,7 +87,7 @@ public final class ImageClassifier: Sendable {
     }
 
     /// The labels, in the order of the network's outputs.
-    public var labels: [String] { weights.labels }
+    public var labels: [String] { weights.labels + (personalization?.addedLabels ?? []) }
 
     /// What is in the image in a file, best first; one observation per label.
     /// - Throws: `ImageError` where the file cannot be read as an image, `ImprintError.noConfidence` where the model cannot
@@ -96,11 +126,12 @@ public final class ImageClassifier: Sendable {
 
     /// The confidence in every label, in the order of `labels`, for an image that has the size of the network's input.
     func confidences(prepared image: Image) throws(ImprintError) -> [Float] {
-        let confidences = withPlan { plan in
+        var confidences = stages[0].withPlan { plan in
             weights.preprocessing.normalize(image, into: plan.input)
             plan.forward(count: 1)
             return Array(plan.output)
         }
+        for stage in stages.dropFirst() { confidences = stage(confidences) }
         // Finite parameters may still overflow on the way.
         guard confidences.allSatisfy(\.isFinite) else { throw .noConfidence(network: weights.network.name) }
         return confidences
@@ -114,25 +145,5 @@ public final class ImageClassifier: Sendable {
                     precisionRecallCurve: weights.training?.precisionRecall[labels[place]] ?? [],
                     threshold: weights.training?.thresholds?[labels[place]], box: boxes?[place])
             })
-    }
-
-    private func withPlan<Result>(_ body: (Plan) -> Result) -> Result {
-        let plan = idle.withLock { $0.popLast() }?.plan
-        // The network compiled in `init`, so only memory can be short.
-        guard let plan = plan ?? (try? makePlan()) else {
-            preconditionFailure("there is no memory for one more classification at the same time")
-        }
-        defer { give(back: plan) }
-        return body(plan)
-    }
-
-    private func makePlan() throws(NetworkError) -> Plan {
-        try Plan(
-            weights.network, parameters: weights.parameters, options: Plan.Options(batchSize: 1, workers: workers))
-    }
-
-    private func give(back plan: Plan) {
-        let plan = IdlePlan(plan: plan)
-        idle.withLock { $0.append(plan) }
     }
 }

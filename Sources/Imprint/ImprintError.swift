@@ -33,6 +33,16 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
     case checkpointMismatch(file: String, setting: String, found: String, expected: String)
     /// A checkpoint cannot be read; the reason names the file.
     case unusableCheckpoint(reason: String)
+    /// A label that was to be forgotten, or that a photo does not bear, is none of the classifier's.
+    case unknownLabel(String, known: [String])
+    /// A model that spots marks cannot learn a new one from photos alone.
+    case labelCannotBeAdded(String, known: [String])
+    /// The features of the photos shown take more memory than they may.
+    case noRoom(byteCount: Int, limit: Int)
+    /// There is nothing to save.
+    case nothingTaught
+    /// A file that is to keep features holds something else.
+    case foreignCache(file: String)
 
     /// A sentence that says what was found, what was expected and how to mend it.
     public var description: String {
@@ -84,6 +94,18 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
         case .checkpointMismatch(let file, let setting, let found, let expected):
             "\(file) is the checkpoint of another run: \(setting) is \(found), expected \(expected); set it back to resume, or begin "
                 + "anew with another folder"
+        case .unknownLabel(let label, let known):
+            "\(label.debugDescription) is no label of the classifier; its labels are \(known.joined(separator: ", "))"
+        case .labelCannotBeAdded(let label, let known):
+            "\(label.debugDescription) is no label of the model, which spots marks and has \(known.joined(separator: ", ")); to add a mark, "
+                + "train a model with --artwork of both, or rename the folder to one of its labels"
+        case .noRoom(let byteCount, let limit):
+            "the features of the photos would take \(byteCount / 1024) KB, more than the \(limit / 1024) KB they may; show fewer photos, or "
+                + "allow more memory"
+        case .foreignCache(let file):
+            "\(file) is no file of features, expected one that imprint personalize --cache made, or none yet; choose another name"
+        case .nothingTaught:
+            "nothing was taught, so there is nothing to save; show photos first"
         case .unusableCheckpoint(let reason):
             "\(reason). This file is a checkpoint to resume from: remove it to begin anew"
         }

@@ -71,7 +71,9 @@ extension Network {
                 changed.append(
                     Node(name: left, layer: Dense(outputChannels: rank, hasBias: false), inputs: inputs))
                 changed.append(
-                    Node(name: right, layer: Dense(outputChannels: layer.outputChannels, hasBias: false), inputs: [left]))
+                    Node(
+                        name: right, layer: Dense(outputChannels: layer.outputChannels, hasBias: false), inputs: [left])
+                )
                 adapters.append(.factors(node: node.name, left: left, right: right))
                 last = right
             default: continue

@@ -50,7 +50,8 @@ extension Network {
     public func replacingHead(outputs: Int) throws(NetworkError) -> Network {
         let nodes = nodes.map { node in
             guard node.name == headName, let dense = node.layer as? Dense else { return node }
-            return Node(name: node.name, layer: Dense(outputChannels: outputs, hasBias: dense.hasBias), inputs: node.inputs)
+            return Node(
+                name: node.name, layer: Dense(outputChannels: outputs, hasBias: dense.hasBias), inputs: node.inputs)
         }
         return try Network(name: name, input: input, nodes: nodes)
     }

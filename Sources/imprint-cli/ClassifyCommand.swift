@@ -41,6 +41,8 @@ struct ClassifyCommand: ParsableCommand {
     @Flag(help: "Also say where a mark is, for models that were trained from artwork.")
     var boxes = false
 
+    @OptionGroup var personalizationOption: PersonalizationOption
+
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
@@ -52,10 +54,10 @@ struct ClassifyCommand: ParsableCommand {
     }
 
     func run() throws {
-        let classifier = try ImageClassifier(contentsOf: URL(filePath: model), threads: common.threadCount)
+        let classifier = try personalizationOption.classifier(model, threads: common.threadCount)
         let rule = ConfidenceRule(
             threshold: try threshold.threshold(), minimumPrecision: minimumPrecision, minimumRecall: minimumRecall)
-        try rule.check(classifier.weights)
+        try rule.check(classifier)
         if boxes && classifier.weights.spotting == nil {
             throw ValidationError("--boxes: \(model) says what is in a photo, but not where; train one with --artwork.")
         }

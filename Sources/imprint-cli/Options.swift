@@ -2,6 +2,7 @@ public import ArgumentParser
 internal import Foundation
 internal import Imprint
 internal import ImprintCore
+internal import ImprintFormats
 internal import ImprintImages
 internal import ImprintNetwork
 
@@ -17,6 +18,21 @@ struct CommonOptions: ParsableArguments {
 
     func validate() throws {
         try require(threads ?? 1, "--threads", in: 1...256)
+    }
+}
+
+/// What of one person is added to a model.
+struct PersonalizationOption: ParsableArguments {
+    @Option(
+        help: ArgumentHelp("What imprint personalize made of the model and one person's photos.", valueName: "file"))
+    var personalization: String?
+
+    func validate() throws { try requirePaths([personalization].compactMap { $0 }) }
+
+    func classifier(_ model: String, threads: Int) throws -> ImageClassifier {
+        let base = try ImageClassifier(contentsOf: URL(filePath: model), threads: threads)
+        return try base.personalized(
+            with: try personalization.map { try Personalization(contentsOf: URL(filePath: $0)) })
     }
 }
 

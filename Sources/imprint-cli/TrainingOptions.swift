@@ -71,6 +71,13 @@ struct TrainingOptions: ParsableArguments {
     @Flag(help: "Leave confidences as they come out of training.")
     var noCalibration = false
 
+    @Option(
+        help: ArgumentHelp(
+            "Of how many photos the model keeps features (no photos), so that tuning it to one person with imprint personalize does not "
+                + "make it forget; 0 for none.",
+            valueName: "number"))
+    var rehearsal = 512
+
     @Option(help: "What everything random follows from: the same seed gives the same weights.")
     var seed: UInt64 = 0
 
@@ -93,6 +100,7 @@ struct TrainingOptions: ParsableArguments {
         try require(labelSmoothing, "--label-smoothing", in: 0...0.99)
         try require(width ?? 1, "--width", in: 0.01...16)
         if let inputSize { try require(inputSize, "--input-size", in: 1...8192) }
+        try require(rehearsal, "--rehearsal", in: 0...65536)
         if asksForNetwork {
             guard baseOptions.base == nil else {
                 throw ValidationError(
@@ -163,6 +171,7 @@ struct TrainingOptions: ParsableArguments {
         configuration.threads = threads
         configuration.precision = precision
         configuration.memoryLimit = try memory?.byteCount()
+        configuration.rehearsalImages = rehearsal
         return configuration
     }
 
@@ -179,6 +188,7 @@ struct TrainingOptions: ParsableArguments {
             + option("--label-smoothing", labelSmoothing > 0 ? labelSmoothing : nil)
             + option("--class-weights", classWeights == .none ? nil : classWeights.rawValue)
             + option("--average", average) + flag("--no-calibration", noCalibration) + option("--seed", seed)
+            + option("--rehearsal", rehearsal == 512 ? nil : rehearsal)
             + option("--precision", precision == .float32 ? nil : precision.rawValue)
     }
 

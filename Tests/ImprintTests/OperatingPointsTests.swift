@@ -141,22 +141,22 @@ import Testing
         }
         var record = TrainingRecord(seed: 1, epochs: 1, batchSize: 1, optimizer: SGD.Options(learningRate: 0.1))
         #expect(throws: ImprintError.notMeasured(what: "threshold", labels: labels)) {
-            try ConfidenceRule(threshold: .ofLabel).check(weights(nil))
+            try ConfidenceRule(threshold: .ofLabel).check(try ImageClassifier(weights(nil)))
         }
         record.thresholds = Dictionary(uniqueKeysWithValues: labels.dropLast().map { ($0, 0.5) })
         #expect(throws: ImprintError.notMeasured(what: "threshold", labels: ["label 7"])) {
-            try ConfidenceRule(threshold: .ofLabel).check(weights(record))
+            try ConfidenceRule(threshold: .ofLabel).check(try ImageClassifier(weights(record)))
         }
         record.thresholds?["label 7"] = 0.5
-        try ConfidenceRule(threshold: .ofLabel).check(weights(record))
+        try ConfidenceRule(threshold: .ofLabel).check(try ImageClassifier(weights(record)))
         for rule in [ConfidenceRule(minimumPrecision: 0.5), ConfidenceRule(minimumRecall: 0.5)] {
-            let error = #expect(throws: ImprintError.self) { try rule.check(weights(record)) }
+            let error = #expect(throws: ImprintError.self) { try rule.check(try ImageClassifier(weights(record))) }
             #expect(error == .notMeasured(what: "precision–recall curve", labels: labels))
             #expect(error?.description.contains("label 4, label 5 and 2 more labels") == true)
         }
         for label in labels { record.precisionRecall[label] = curve }
-        try ConfidenceRule(minimumPrecision: 0.5, minimumRecall: 0.5).check(weights(record))
-        try ConfidenceRule(threshold: .confidence(0.5)).check(weights(nil))
+        try ConfidenceRule(minimumPrecision: 0.5, minimumRecall: 0.5).check(try ImageClassifier(weights(record)))
+        try ConfidenceRule(threshold: .confidence(0.5)).check(try ImageClassifier(weights(nil)))
     }
 
     @Test("A classifier gives its observations what the model knows of their labels")

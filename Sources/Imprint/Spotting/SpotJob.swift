@@ -275,7 +275,10 @@ final class SpotJob {
         let weights = WeightsFile(
             network: session.network, parameters: session.best, labels: labels,
             preprocessing: .logospot, spotting: spotting, training: record, precision: configuration.precision)
-        return (weights, evaluation)
+        let rehearsing = try weights.rehearsing(
+            run.images.training.map { ($0.url, labels.firstIndex(of: $0.label) ?? 0) },
+            count: configuration.rehearsalImages, seed: configuration.seed, workers: workers)
+        return (rehearsing, evaluation)
     }
 
     private func counts(_ images: [SpotImages.Item]) -> [String: Int] {

@@ -51,15 +51,7 @@ final class SpotScanner {
     func scan(_ picture: Image, peaks count: Int) throws -> [Scan] {
         var scans = Array(repeating: Scan(score: -.infinity, peaks: []), count: network.output.channels)
         let stride = spotting.stride
-        for level in spotting.levels {
-            let factor = Float(level) / Float(picture.width * picture.height).squareRoot()
-            func size(_ side: Int) -> Int { max(Int((Float(side) * factor / Float(stride)).rounded()), 2) * stride }
-            let plan = try plan(height: size(picture.height), width: size(picture.width))
-            let image = CropAndScale.scaleFill.apply(
-                picture, width: plan.network.input.width, height: plan.network.input.height)
-            image.samples.withUnsafeBufferPointer { preprocessing.normalize($0, into: plan.input) }
-            plan.forward(count: 1)
-            let map = Map(logits: plan.output, shape: plan.network.output)
+        try forEachLevel(of: picture) { map, image in
             let scaleX = Float(picture.width) / Float(image.width)
             let scaleY = Float(picture.height) / Float(image.height)
             for mark in scans.indices {
@@ -81,13 +73,29 @@ final class SpotScanner {
         return scans
     }
 
-    /// The logits of a picture, [rows, columns, marks].
-    private struct Map {
-        let logits: UnsafeMutableBufferPointer<Float>
+    /// Runs the network over a picture in each size; the map is valid only inside the closure, which is also given the picture in that
+    /// size.
+    func forEachLevel(of picture: Image, _ body: (_ map: Map, _ image: Image) -> Void) throws {
+        let stride = spotting.stride
+        for level in spotting.levels {
+            let factor = Float(level) / Float(picture.width * picture.height).squareRoot()
+            func size(_ side: Int) -> Int { max(Int((Float(side) * factor / Float(stride)).rounded()), 2) * stride }
+            let plan = try plan(height: size(picture.height), width: size(picture.width))
+            let image = CropAndScale.scaleFill.apply(
+                picture, width: plan.network.input.width, height: plan.network.input.height)
+            image.samples.withUnsafeBufferPointer { preprocessing.normalize($0, into: plan.input) }
+            plan.forward(count: 1)
+            body(Map(values: plan.output, shape: plan.network.output), image)
+        }
+    }
+
+    /// What the network makes of a picture, [rows, columns, channels]: logits of marks, or features.
+    struct Map {
+        let values: UnsafeMutableBufferPointer<Float>
         let shape: Shape
 
         subscript(row: Int, column: Int, mark: Int) -> Float {
-            logits[(row * shape.width + column) * shape.channels + mark]
+            values[(row * shape.width + column) * shape.channels + mark]
         }
 
         /// Whether no neighbour is higher.

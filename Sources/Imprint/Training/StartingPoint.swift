@@ -98,15 +98,9 @@ extension TrainingConfiguration.StartingPoint.Part {
 extension Network {
     /// The same network with a head for another number of labels, and a softmax at its end.
     fileprivate func replacingHead(labels: Int) throws(NetworkError) -> Network {
-        let head = headName
-        var nodes = nodes.map { node in
-            guard node.name == head, let dense = node.layer as? Dense else { return node }
-            return Node(
-                name: node.name, layer: Dense(outputChannels: labels, hasBias: dense.hasBias), inputs: node.inputs)
-        }
-        if let last = nodes.last, !(last.layer is Softmax) {
-            nodes.append(Node(name: "probabilities", layer: Softmax(), inputs: [last.name]))
-        }
-        return try Network(name: name, input: input, nodes: nodes)
+        let network = try replacingHead(outputs: labels)
+        guard let last = network.nodes.last, !(last.layer is Softmax) else { return network }
+        let softmax = Node(name: "probabilities", layer: Softmax(), inputs: [last.name])
+        return try Network(name: name, input: input, nodes: network.nodes + [softmax])
     }
 }

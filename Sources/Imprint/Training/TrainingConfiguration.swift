@@ -95,6 +95,9 @@ public struct TrainingConfiguration: Sendable {
     ///
     /// The result does not depend on it.
     public var memoryLimit: Int?
+    /// Of how many training images the model keeps features, so that it does not forget them while it is tuned to one person; 0…65536,
+    /// see `Rehearsal`.
+    public var rehearsalImages: Int
 
     /// Makes a configuration; change what should differ.
     public init() {
@@ -122,6 +125,7 @@ public struct TrainingConfiguration: Sendable {
         threads = Processors.coreCount
         precision = .float32
         memoryLimit = nil
+        rehearsalImages = 512
     }
 }
 
@@ -157,6 +161,7 @@ extension TrainingConfiguration {
             "stageEpochs", fineTuning.stageEpochs, (1...1_000_000).contains(fineTuning.stageEpochs), "1 to 1000000")
         try require("threads", threads, threads >= 1, "at least 1")
         try require("memoryLimit", memoryLimit ?? 0, memoryLimit ?? 0 >= 0, "at least 0")
+        try require("rehearsalImages", rehearsalImages, (0...65536).contains(rehearsalImages), "0 to 65536")
         try require("inputSize", inputSize ?? 1, (1...8192).contains(inputSize ?? 1), "1 to 8192")
     }
 }

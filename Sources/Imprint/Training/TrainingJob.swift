@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ImprintCore
 internal import ImprintFormats
 internal import ImprintImages
 internal import ImprintNetwork
@@ -211,6 +212,9 @@ final class TrainingJob {
             preprocessing: start.preprocessing, training: record, base: start.base,
             precision: configuration.precision)
         if let calibration, let calibrated = try weights.calibrated(calibration.temperature) { weights = calibrated }
+        weights = try weights.rehearsing(
+            images.training.items.map { ($0.url, $0.label) }, count: configuration.rehearsalImages,
+            seed: configuration.seed, workers: Workers(configuration.threads))
         return (weights, evaluation)
     }
 

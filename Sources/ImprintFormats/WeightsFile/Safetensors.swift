@@ -90,15 +90,18 @@ public enum Safetensors {
         public let shape: [Int]
         /// The elements, row-major; the product of `shape` of them.
         public let values: [Float]
+        /// How they are stored; as the file's other tensors where `nil`.
+        public let precision: Precision?
 
         /// Makes a tensor of the given shape and values.
-        public init(name: String, shape: [Int], values: [Float]) {
+        public init(name: String, shape: [Int], values: [Float], precision: Precision? = nil) {
             precondition(
                 shape.allSatisfy { $0 >= 0 } && shape.reduce(1, *) == values.count,
                 "the tensor \(name) of shape \(shape) cannot hold \(values.count) values")
             self.name = name
             self.shape = shape
             self.values = values
+            self.precision = precision
         }
     }
 }

@@ -9,7 +9,7 @@ extension Safetensors {
     ///
     /// - Parameters:
     ///   - tensors: no two of the same name, none named `__metadata__`.
-    ///   - precision: how the numbers are stored; float16 rounds to nearest, ties to even.
+    ///   - precision: how the numbers of tensors that do not say it themselves are stored; float16 rounds to nearest, ties to even.
     ///   - url: the file.
     ///   - metadata: gives the texts to store, from the SHA-256 digest of the data in hexadecimal.
     ///
@@ -46,11 +46,13 @@ extension Safetensors {
             precondition(first.name != second.name, "two tensors are named \(first.name)")
         }
         var data: [UInt8] = []
-        data.reserveCapacity(tensors.reduce(0) { $0 + $1.values.count } * precision.elementType.byteCount)
+        data.reserveCapacity(
+            tensors.reduce(0) { $0 + $1.values.count * ($1.precision ?? precision).elementType.byteCount })
         var descriptions: [TensorDescription] = []
         for tensor in tensors {
             precondition(tensor.name != "__metadata__", "a tensor cannot be named __metadata__")
             let start = data.count
+            let precision = tensor.precision ?? precision
             switch precision {
             case .float32: tensor.values.withUnsafeBytes { data += $0 }
             case .float16:

@@ -23,6 +23,8 @@ public struct WeightsFile: Sendable {
     public let training: TrainingRecord?
     /// The digest of the weights file that these parameters were trained from; `nil` where they began at random.
     public let base: String?
+    /// What keeps the model from forgetting while it is tuned to one person; `nil` where nothing does.
+    public let rehearsal: Rehearsal?
     /// How the parameters are stored.
     public let precision: Safetensors.Precision
     /// The SHA-256 digest of the tensors in the file that this was read from; `nil` where it was not read from one.
@@ -35,7 +37,7 @@ public struct WeightsFile: Sendable {
     public init(
         network: Network, parameters: Parameters, labels: [String], preprocessing: Preprocessing,
         spotting: Spotting? = nil, training: TrainingRecord? = nil, base: String? = nil,
-        precision: Safetensors.Precision = .float32
+        rehearsal: Rehearsal? = nil, precision: Safetensors.Precision = .float32
     ) {
         precondition(
             parameters.layout == ParameterLayout(network),
@@ -48,6 +50,7 @@ public struct WeightsFile: Sendable {
         self.spotting = spotting
         self.training = training
         self.base = base
+        self.rehearsal = rehearsal
         self.precision = precision
         digest = nil
     }
@@ -63,6 +66,7 @@ private enum Key {
     static let training = "imprint.training"
     static let digest = "imprint.digest"
     static let base = "imprint.base"
+    static let rehearsal = "imprint.rehearsal"
 }
 
 // MARK: Writing
@@ -87,6 +91,10 @@ extension WeightsFile {
             texts[Key.spotting] = try spotting.map(json)
             texts[Key.training] = try training.map(json)
             texts[Key.base] = base
+            texts[Key.rehearsal] = try rehearsal.map { try json($0.labels) }
+            if let problem = rehearsal?.problem(network, labels) {
+                throw WeightsFileError.Problem.invalidMetadata(key: Key.rehearsal, reason: problem)
+            }
             for entry in parameters.layout.entries { try checkFinite(entry, of: parameters) }
             return try Safetensors.write(tensors, as: precision, to: url) { digest in
                 texts.merging([Key.digest: digest]) { $1 }
@@ -106,7 +114,7 @@ extension WeightsFile {
         parameters.layout.entries.map { entry in
             Safetensors.Tensor(
                 name: entry.name, shape: entry.parameter.shape, values: parameters.withValues(of: entry) { Array($0) })
-        }
+        } + (rehearsal.map { [$0.tensor] } ?? [])
     }
 }
 
@@ -151,23 +159,34 @@ extension WeightsFile {
         // The tensors' shapes agree with the length of the file, so after this comparison the parameters take no more
         // memory than the file has bytes (twice as many from float16).
         let layout = ParameterLayout(network)
-        let report = LoadingReport(layout, source: file.header.tensors.map { ($0.name, $0.shape) })
+        let own = file.header.tensors.filter { $0.name != Rehearsal.tensorName }
+        let report = LoadingReport(layout, source: own.map { ($0.name, $0.shape) })
         guard report.isComplete else { throw WeightsFileError.Problem.incomplete(report) }
         let expected = try text(Key.digest, in: texts)
         let found = try file.dataDigest()
         guard found == expected else { throw WeightsFileError.Problem.damaged(found: found, expected: expected) }
         digest = found
-        precision = file.header.tensors.contains { $0.elementType == .float16 } ? .float16 : .float32
+        precision = own.contains { $0.elementType == .float16 } ? .float16 : .float32
 
         parameters = try Parameters(layout)
         try parameters.load(from: file)
         for entry in layout.entries { try checkFinite(entry, of: parameters) }
+        guard texts[Key.rehearsal] != nil else {
+            rehearsal = nil
+            return
+        }
+        let rehearsal = try Rehearsal(labels: value(Key.rehearsal, in: texts), file)
+        if let problem = rehearsal.problem(network, labels) {
+            throw WeightsFileError.Problem.invalidMetadata(key: Key.rehearsal, reason: problem)
+        }
+        self.rehearsal = rehearsal
     }
 }
 
 /// The metadata in the newest format.
 private func migrated(_ metadata: [String: String]) throws(WeightsFileError.Problem) -> [String: String] {
     guard let format = metadata[Key.format] else {
+        if metadata[Personalization.formatKey] != nil { throw .personalization }
         throw metadata[Checkpoint.formatKey] == nil ? .foreign : .checkpoint
     }
     guard let version = Int(format), version > 0 else { throw .unknownFormat(found: format) }
@@ -220,7 +239,8 @@ private func checkFinite(
     guard isFinite else { throw .notFinite(tensor: entry.name) }
 }
 
-private func text(_ key: String, in texts: [String: String]) throws(WeightsFileError.Problem) -> String {
+/// The text that stands under `key`.
+func text(_ key: String, in texts: [String: String]) throws(WeightsFileError.Problem) -> String {
     guard let text = texts[key] else { throw .missingMetadata(key: key) }
     return text
 }

@@ -17,6 +17,12 @@ public struct WeightsFileError: Error, Equatable, CustomStringConvertible {
     public enum Problem: Error, Equatable, Sendable {
         /// The checkpoint of a run.
         case checkpoint
+        /// A personalization, where a model is expected.
+        case personalization
+        /// A model, or something else of Imprint's, where a personalization is expected.
+        case notAPersonalization
+        /// A personalization of another model.
+        case otherBase(found: String, expected: String)
         /// A safetensors file that some other program wrote.
         case foreign
         /// The format is newer than this version of Imprint.
@@ -50,6 +56,13 @@ public struct WeightsFileError: Error, Equatable, CustomStringConvertible {
             switch problem {
             case .checkpoint:
                 "is the checkpoint of a run, not a model; finish the run with imprint train --resume, which writes one"
+            case .personalization:
+                "is a personalization, not a model; name the model that it was made for, and this file with --personalization"
+            case .notAPersonalization:
+                "is no personalization; make one of a model and photos with imprint personalize"
+            case .otherBase(let found, let expected):
+                "was made for another model, that with the digest \(found.prefix(16))…, and this one has \(expected.prefix(16))…; "
+                    + "use it with its own model, or personalize this one anew"
             case .foreign:
                 "is a safetensors file, but not one of Imprint's: its metadata has no imprint.format; "
                     + "train a model with imprint train"

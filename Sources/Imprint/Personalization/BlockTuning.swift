@@ -1,0 +1,164 @@
+internal import Foundation
+internal import ImprintCore
+internal import ImprintFormats
+internal import ImprintNetwork
+
+/// Trains the head and, by factors of low rank, the last blocks before it, over what the layers before these make of a photo.
+///
+/// What keeps it from forgetting are the features of the base's photos, as the head reads them: the layers before it change only by what is
+/// `PersonalizationConfiguration.rank` wide, and weights of the change decay. AdamW takes `steps` steps over batches of views.
+final class BlockTuning {
+    /// How many steps are taken.
+    static let steps = 150
+    /// How many views make a step.
+    private static let batchSize = 16
+    private static let learningRate: Float = 0.003
+    private static let weightDecay: Float = 0.01
+
+    private let samples: [TuningSample]
+    private let rehearsal: [TuningSample]
+    private let adapters: [Network.Adapter]
+    /// The last blocks with the head, and the head alone; both with adapters.
+    private let plan: Plan
+    private let headPlan: Plan?
+    private let before: [[Float]]
+
+    /// - Parameters:
+    ///   - part: The last blocks and the head, without a softmax.
+    ///   - parameters: What they begin with.
+    ///   - samples: Views, as what the layers before `part` make of them.
+    ///   - rehearsal: Samples as the head reads them.
+    init(
+        _ part: Network, parameters: Parameters, rank: Int, samples: [TuningSample], rehearsal: [TuningSample]
+    ) throws {
+        self.samples = samples
+        self.rehearsal = rehearsal
+        func plan(_ network: Network, batchSize: Int) throws -> (plan: Plan, adapters: [Network.Adapter]) {
+            let adapted = try network.withAdapters(rank: rank)
+            let numbers = try Parameters(adapted.network, seed: 0)
+            numbers.load(from: parameters)
+            for name in adapted.adapters.flatMap(\.addends) {
+                for entry in numbers.layout.entries where entry.node == name {
+                    numbers.withValues(of: entry) { $0.update(repeating: 0) }
+                }
+            }
+            let options = Plan.Options(batchSize: batchSize, mode: .training, frozen: adapted.frozen)
+            return (try Plan(adapted.network, parameters: numbers, options: options), adapted.adapters)
+        }
+        (self.plan, adapters) = try plan(part, batchSize: min(Self.batchSize, samples.count))
+        let head = rehearsal.isEmpty ? nil : try part.splitAtHead()?.head ?? part
+        headPlan = try head.map { try plan($0, batchSize: rehearsal.count).plan }
+        if let headPlan {
+            for (place, sample) in rehearsal.enumerated() {
+                _ = headPlan.input[(place * sample.features.count)...].update(fromContentsOf: sample.features)
+            }
+            headPlan.forward(count: rehearsal.count)
+            before = rehearsal.indices.map { softmax(headPlan.logits($0)) }
+        } else {
+            before = []
+        }
+    }
+
+    /// What was found: the change of the head's weights [channels, outputs] and biases, and the factors of other layers.
+    struct Change {
+        var weight: [Float] = []
+        var bias: [Float] = []
+        var factors: [Personalization.Factors] = []
+    }
+
+    /// - Parameter shouldStop: Asked before each step; where it says yes, the change is that of the steps before.
+    func run(shouldStop: () throws -> Bool) throws -> Change {
+        let optimizer = try AdamW(
+            AdamW.Options(learningRate: Self.learningRate, weightDecay: Self.weightDecay), for: plan.parameters.layout)
+        let schedule = Schedule(.cosine(final: 0), warmUpSteps: 10)
+        var stream = RandomStream(seed: 0, "personalization")
+        var order: [Int] = []
+        for step in 0..<Self.steps where try !shouldStop() {
+            var batch: [Int] = []
+            while batch.count < plan.options.batchSize {
+                if order.isEmpty { order = stream.permutation(of: samples.count) }
+                batch.append(order.removeLast())
+            }
+            pass(batch)
+            addRehearsal()
+            optimizer.step(plan, factor: schedule.factor(at: step, of: Self.steps))
+        }
+        return change()
+    }
+
+    /// Forward and backward over some views.
+    private func pass(_ batch: [Int]) {
+        let total = batch.reduce(Float(0)) { $0 + samples[$1].weight }
+        for (row, place) in batch.enumerated() {
+            let features = samples[place].features
+            _ = plan.input[(row * features.count)...].update(fromContentsOf: features)
+        }
+        plan.forward(count: batch.count)
+        for (row, place) in batch.enumerated() {
+            let slope = samples[place].target.slope(plan.logits(row), before: [])
+            plan.setGradient(slope, of: row, weight: samples[place].weight / total)
+        }
+        plan.backward(count: batch.count)
+    }
+
+    /// Adds the gradient of the head's change by the features of the base's photos.
+    private func addRehearsal() {
+        guard let headPlan else { return }
+        let shared = headPlan.parameters.layout.entries.filter { entry in
+            adapters.contains { if case .whole(_, entry.node) = $0 { true } else { false } }
+        }
+        for entry in shared { headPlan.parameters[entry.name] = plan.parameters[entry.name] }
+        headPlan.forward(count: rehearsal.count)
+        for (row, sample) in rehearsal.enumerated() {
+            headPlan.setGradient(
+                sample.target.slope(headPlan.logits(row), before: before[row]), of: row, weight: sample.weight)
+        }
+        headPlan.backward(count: rehearsal.count)
+        for entry in shared {
+            guard let own = plan.parameters.layout[entry.name] else { continue }
+            for place in 0..<entry.parameter.count {
+                plan.parameterGradients[own.offset + place] += headPlan.parameterGradients[entry.offset + place]
+            }
+        }
+    }
+
+    private func change() -> Change {
+        var change = Change()
+        for adapter in adapters {
+            switch adapter {
+            case .whole(_, let name):
+                change.weight = plan.parameters["\(name).weight"] ?? []
+                change.bias = plan.parameters["\(name).bias"] ?? []
+            case .factors(let node, let left, let right):
+                guard let first = plan.parameters["\(left).weight"], let second = plan.parameters["\(right).weight"],
+                    let rank = plan.parameters.layout["\(left).weight"]?.parameter.shape.last
+                else { continue }
+                change.factors.append(
+                    Personalization.Factors(parameter: "\(node).weight", left: first, right: second, rank: rank))
+            }
+        }
+        return change
+    }
+}
+
+extension Network.Adapter {
+    /// The nodes whose numbers begin at 0, so that nothing is added at first.
+    fileprivate var addends: [String] {
+        switch self {
+        case .whole(_, let change): [change]
+        case .factors(_, _, let right): [right]
+        }
+    }
+}
+
+extension Plan {
+    /// The result for the image at `row`.
+    fileprivate func logits(_ row: Int) -> [Float] {
+        let labels = network.output.channels
+        return Array(output[(row * labels)..<((row + 1) * labels)])
+    }
+
+    fileprivate func setGradient(_ slope: [Float], of row: Int, weight: Float) {
+        for (label, value) in slope.enumerated() { outputGradient[row * slope.count + label] = weight * value }
+    }
+}

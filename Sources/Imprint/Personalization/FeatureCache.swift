@@ -1,0 +1,62 @@
+internal import Foundation
+internal import ImprintCore
+internal import ImprintFormats
+
+/// Features of photos in a file, so that they are computed but once: also what work that was ended half-way goes on from.
+///
+/// It holds no photos, but numbers that are computed of them: it belongs to the person as the photos do.
+final class FeatureCache {
+    private let url: URL
+    /// What else decides about features: those of another base, or of other settings, are not used.
+    private let key: String
+    private var views: [String: [Float]] = [:]
+    private let viewCount: Int
+    private var isSaved = true
+
+    /// The keys of the metadata.
+    private static let format = "imprint.features"
+    private static let keyKey = "imprint.key"
+
+    /// Opens the file at `url`; there need be none yet.
+    /// - Throws: `SafetensorsError` or `FileError` where there is a file that cannot be read, `ImprintError.foreignCache` where it is none.
+    init(_ url: URL, base: String, blocks: Int, views viewCount: Int) throws {
+        self.url = url
+        self.viewCount = viewCount
+        key = "\(base) blocks \(blocks) views \(viewCount)"
+        guard FileManager.default.fileExists(atPath: url.path) else {
+            try AtomicFile.checkWritable(url)
+            return
+        }
+        let file = try Safetensors.File(contentsOf: url)
+        guard file.header.metadata[Self.format] != nil else { throw ImprintError.foreignCache(file: url.path) }
+        guard file.header.metadata[Self.keyKey] == key else { return }
+        for tensor in file.header.tensors { views[tensor.name] = try file.values(of: tensor) }
+    }
+
+    /// The name of a photo in the file: the digest of its bytes.
+    static func name(of photo: URL) throws -> String {
+        SHA256.hexadecimal(of: Array(try Data(contentsOf: photo)))
+    }
+
+    /// The features of each view of a photo, where they are known.
+    func features(_ name: String) -> [[Float]]? {
+        guard let all = views[name], !all.isEmpty, all.count.isMultiple(of: viewCount) else { return nil }
+        let length = all.count / viewCount
+        return (0..<viewCount).map { Array(all[($0 * length)..<(($0 + 1) * length)]) }
+    }
+
+    /// Takes note of the features of a photo.
+    func add(_ name: String, _ features: [[Float]]) {
+        views[name] = Array(features.joined())
+        isSaved = false
+    }
+
+    /// Writes what is new.
+    /// - Throws: `FileError` where the file cannot be written.
+    func save() throws {
+        guard !isSaved else { return }
+        let tensors = views.map { Safetensors.Tensor(name: $0.key, shape: [$0.value.count], values: $0.value) }
+        try Safetensors.write(tensors, to: url) { _ in [Self.format: "1", Self.keyKey: key] }
+        isSaved = true
+    }
+}

@@ -1,0 +1,200 @@
+internal import Foundation
+internal import ImprintCore
+internal import ImprintFormats
+internal import ImprintNetwork
+
+/// The head of a model, and what its outputs mean.
+struct TunedHead {
+    /// Its weights, [channels, outputs].
+    var weight: [Float]
+    /// Its biases, [outputs]; zeros where it has none.
+    var bias: [Float]
+    /// Whether biases may change.
+    let hasBias: Bool
+    /// Of each output, what the highest of all places is multiplied by, and what is added then.
+    let slopes: [Float]
+    let offsets: [Float]
+    /// Whether there is one more label, for images that show none of the others; its logit is 0.
+    let hasNone: Bool
+
+    var outputs: Int { bias.count }
+    var channels: Int { weight.count / max(outputs, 1) }
+}
+
+/// Trains what is added to a head, over features that do not change.
+///
+/// With Δ the change of the columns of some labels, and z(Δ) the logits of a sample, it minimises
+/// Σ wᵢ · loss(z(Δ), targetᵢ) + penalty / 2 · Σ (σ_c · Δ_c)² · C, where σ_c is the deviation of channel c of C, so that the penalty is on
+/// by how much logits change, whatever the features' size. `TuningSample.Target` has the losses. AdamW takes full-batch steps at a rate of half a cosine wave.
+struct HeadTuning {
+    /// How many steps are taken.
+    static let steps = 200
+    /// By how much a step moves a logit at first, about.
+    private static let logitStep: Float = 0.1
+
+    private let head: TunedHead
+    private let samples: [TuningSample]
+    private let trained: [Int]
+    private let penalty: Float
+    private let places: Int
+    /// The logits of each place without a change, [samples, places, outputs].
+    private let fixed: [Float]
+    /// What each sample was judged before.
+    private var before: [[Float]] = []
+    private let plan: Plan
+    private let scale: Scale
+    /// The mean sum of the magnitudes of a row.
+    private let meanSum: Float
+
+    /// - Parameters:
+    ///   - samples: With the same number of places each.
+    ///   - trained: The outputs whose columns change.
+    init(_ head: TunedHead, _ samples: [TuningSample], trained: [Int], penalty: Float) throws {
+        let channels = head.channels
+        self.head = head
+        self.samples = samples
+        self.trained = trained
+        self.penalty = penalty
+        places = samples[0].features.count / channels
+        let rows = samples.count * places
+        let network = try Network(
+            name: "change", input: Shape(height: 1, width: 1, channels: channels),
+            nodes: [
+                Network.Node(
+                    name: "change", layer: Dense(outputChannels: trained.count, hasBias: head.hasBias),
+                    inputs: [Network.inputName])
+            ])
+        plan = try Plan(
+            network, parameters: Parameters(ParameterLayout(network)),
+            options: Plan.Options(batchSize: rows, mode: .training))
+        for (place, sample) in samples.enumerated() {
+            _ = plan.input[(place * sample.features.count)...].update(fromContentsOf: sample.features)
+        }
+        fixed = try head.logits(of: plan.input, rows: rows)
+        scale = Scale(plan.input, rows: rows, channels: channels, isCentred: head.hasBias)
+        scale.apply(to: plan.input)
+        let sum = plan.input.reduce(0.0) { $0 + Double(abs($1)) }
+        meanSum = max(Float(sum / Double(rows)), 1e-12)
+        before = samples.indices.map { softmax(logits(of: $0, nil).logits) }
+    }
+
+    /// How channels of features become alike: x ← (x − mean) / deviation, so that a step changes rare ones as much as others.
+    private struct Scale {
+        var means: [Float]
+        var divisors: [Float]
+
+        init(_ rows: UnsafeMutableBufferPointer<Float>, rows count: Int, channels: Int, isCentred: Bool) {
+            var (sums, squares) = ([Double](repeating: 0, count: channels), [Double](repeating: 0, count: channels))
+            for place in 0..<(count * channels) {
+                let value = Double(rows[place])
+                sums[place % channels] += value
+                squares[place % channels] += value * value
+            }
+            let number = Double(count)
+            means = sums.map { isCentred ? Float($0 / number) : 0 }
+            let variances = zip(sums, squares).map { max($1 / number - ($0 / number) * ($0 / number), 0) }
+            // What hardly ever differs must not become large.
+            let floor = 0.01 * variances.reduce(0, +) / Double(channels) + 1e-12
+            divisors = variances.map { Float(($0 + floor).squareRoot()) }
+        }
+
+        func apply(to rows: UnsafeMutableBufferPointer<Float>) {
+            for place in rows.indices {
+                let channel = place % means.count
+                rows[place] = (rows[place] - means[channel]) / divisors[channel]
+            }
+        }
+    }
+
+    /// What was found: the change of the trained columns, [channels, trained], and of their biases.
+    struct Change {
+        let weight: [Float]
+        let bias: [Float]
+    }
+
+    /// - Parameter shouldStop: Asked before each step; where it says yes, the change is that of the steps before.
+    func run(shouldStop: () throws -> Bool) throws -> Change {
+        let optimizer = try AdamW(
+            AdamW.Options(learningRate: Self.logitStep / meanSum, weightDecay: 0), for: plan.parameters.layout)
+        let schedule = Schedule(.cosine(final: 0), warmUpSteps: 10)
+        let entry = plan.parameters.layout["change.weight"]
+        for step in 0..<Self.steps where try !shouldStop() {
+            plan.forward(count: samples.count * places)
+            writeGradients()
+            plan.backward(count: samples.count * places)
+            if let entry {
+                plan.parameters.withValues(of: entry) { weights in
+                    for (place, weight) in weights.enumerated() {
+                        plan.parameterGradients[entry.offset + place] += penalty * Float(head.channels) * weight
+                    }
+                }
+            }
+            optimizer.step(plan, factor: schedule.factor(at: step, of: Self.steps))
+        }
+        return change
+    }
+
+    /// What was found, for features as they are.
+    private var change: Change {
+        var weight = plan.parameters["change.weight"] ?? []
+        var bias = plan.parameters["change.bias"] ?? trained.map { _ in 0 }
+        for place in weight.indices {
+            let channel = place / trained.count
+            weight[place] /= scale.divisors[channel]
+            bias[place % trained.count] -= weight[place] * scale.means[channel]
+        }
+        return Change(weight: weight, bias: bias)
+    }
+
+    /// The logits of a sample, and at which of its places each is highest; with a change where there is one.
+    private func logits(
+        of sample: Int, _ change: UnsafeMutableBufferPointer<Float>?
+    ) -> (logits: [Float], places: [Int]) {
+        let outputs = head.outputs
+        var logits = [Float](repeating: -.infinity, count: outputs)
+        var highest = [Int](repeating: 0, count: outputs)
+        var values = logits
+        for place in 0..<places {
+            let row = sample * places + place
+            for output in 0..<outputs { values[output] = fixed[row * outputs + output] }
+            if let change {
+                for (column, output) in trained.enumerated() { values[output] += change[row * trained.count + column] }
+            }
+            for output in 0..<outputs where values[output] > logits[output] {
+                (logits[output], highest[output]) = (values[output], place)
+            }
+        }
+        for output in 0..<outputs { logits[output] = head.slopes[output] * logits[output] + head.offsets[output] }
+        return (head.hasNone ? logits + [0] : logits, highest)
+    }
+
+    /// The gradient of the loss by what the change adds to the logits of each place.
+    private func writeGradients() {
+        let gradient = plan.outputGradient
+        gradient.update(repeating: 0)
+        for (place, sample) in samples.enumerated() {
+            let (logits, highest) = logits(of: place, plan.output)
+            let slope = sample.target.slope(logits, before: before[place])
+            for (column, output) in trained.enumerated() {
+                let row = place * places + highest[output]
+                gradient[row * trained.count + column] = sample.weight * head.slopes[output] * slope[output]
+            }
+        }
+    }
+}
+
+extension TunedHead {
+    /// The logits of rows of features without slopes, [rows, outputs].
+    func logits(of features: UnsafeMutableBufferPointer<Float>, rows: Int) throws -> [Float] {
+        let network = try Network(
+            name: "head", input: Shape(height: 1, width: 1, channels: channels),
+            nodes: [Network.Node(name: "head", layer: Dense(outputChannels: outputs), inputs: [Network.inputName])])
+        let parameters = try Parameters(ParameterLayout(network))
+        parameters["head.weight"] = weight
+        parameters["head.bias"] = bias
+        let plan = try Plan(network, parameters: parameters, options: Plan.Options(batchSize: rows))
+        _ = plan.input.update(fromContentsOf: features[..<(rows * channels)])
+        plan.forward(count: rows)
+        return Array(plan.output)
+    }
+}

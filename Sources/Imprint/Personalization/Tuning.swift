@@ -1,0 +1,274 @@
+internal import Foundation
+internal import ImprintCore
+internal import ImprintFormats
+internal import ImprintNetwork
+
+/// Makes a personalization of all that was shown.
+struct Tuning {
+    private let base: ImageClassifier
+    private let lesson: PersonalizationSession.Lesson
+    private let configuration: PersonalizationConfiguration
+    private let weights: WeightsFile
+    /// The labels with a number of their own, in the order of the head's outputs: those of the base and of what there was before, then new
+    /// ones.
+    private let outputs: [String]
+    private let newLabels: [String]
+
+    init(
+        _ base: ImageClassifier, _ lesson: PersonalizationSession.Lesson,
+        _ configuration: PersonalizationConfiguration
+    ) throws {
+        self.base = base
+        self.lesson = lesson
+        self.configuration = configuration
+        weights = base.weights
+        let known = weights.labels + (lesson.before?.addedLabels ?? [])
+        var new: [String] = []
+        for example in lesson.examples where !(known + new).contains(example.evidence.label) {
+            guard example.evidence.isPositive else {
+                throw ImprintError.unknownLabel(example.evidence.label, known: known)
+            }
+            guard weights.spotting == nil else {
+                throw ImprintError.labelCannotBeAdded(example.evidence.label, known: known)
+            }
+            new.append(example.evidence.label)
+        }
+        newLabels = new
+        outputs = weights.headLabels + (lesson.before?.addedLabels ?? []) + new
+    }
+
+    /// The personalization; `nil` where nothing was shown, nor was there anything before.
+    func run(shouldStop: () throws -> Bool) throws -> Personalization? {
+        guard !lesson.examples.isEmpty else { return lesson.before }
+        let start = try start()
+        return configuration.blocks == 0
+            ? try tunedHead(start, shouldStop) : try tunedBlocks(start, shouldStop)
+    }
+
+    private func tunedHead(_ start: Personalization, _ shouldStop: () throws -> Bool) throws -> Personalization {
+        let trained = trainedOutputs
+        let change = try HeadTuning(
+            try head(start), samples + rehearsal, trained: trained, penalty: configuration.penalty
+        ).run(shouldStop: shouldStop)
+        return start.adding(
+            weight: change.weight, bias: change.bias, to: trained.map { outputs[$0] }, record: lesson.record)
+    }
+
+    private func tunedBlocks(_ start: Personalization, _ shouldStop: () throws -> Bool) throws -> Personalization {
+        let part = try part(blocks: configuration.blocks, outputs: outputs.count)
+        let change = try BlockTuning(
+            part, parameters: weights.parameters(of: part, with: start), rank: configuration.rank, samples: samples,
+            rehearsal: rehearsal
+        ).run(shouldStop: shouldStop)
+        return start.adding(weight: change.weight, bias: change.bias, to: outputs, record: lesson.record)
+            .adding(change.factors)
+    }
+
+    /// The last blocks and the head with so many outputs, without a softmax.
+    private func part(blocks: Int, outputs: Int) throws -> Network {
+        let part = try base.features.parts(blocks: blocks).head.logits()
+        return outputs == weights.headLabels.count ? part : try part.replacingHead(outputs: outputs)
+    }
+
+    /// The outputs that the examples are about; where one shows none of the marks, all.
+    private var trainedOutputs: [Int] {
+        let labels = Set(lesson.examples.map(\.evidence.label))
+        if !labels.isSubset(of: outputs) { return Array(outputs.indices) }
+        return outputs.indices.filter { labels.contains(outputs[$0]) }
+    }
+
+    /// What there was before, and the weights that new labels begin with.
+    private func start() throws -> Personalization {
+        let before = lesson.before
+        return try Personalization(
+            base: weights.identity, addedLabels: (before?.addedLabels ?? []) + newLabels,
+            columns: (before?.columns ?? []) + imprints(), factors: before?.factors ?? [], record: lesson.record)
+    }
+
+    /// The head that training begins with.
+    private func head(_ start: Personalization) throws -> TunedHead {
+        let part = try part(blocks: 0, outputs: outputs.count)
+        let parameters = try weights.parameters(of: part, with: start)
+        let name = part.nodes[0].name
+        let marks = weights.spotting?.marks
+        let bias = parameters["\(name).bias"]
+        return TunedHead(
+            weight: parameters["\(name).weight"] ?? [], bias: bias ?? outputs.map { _ in 0 }, hasBias: bias != nil,
+            slopes: marks?.map(\.slope) ?? outputs.map { _ in 1 },
+            offsets: marks?.map(\.offset) ?? outputs.map { _ in 0 }, hasNone: marks != nil)
+    }
+
+    /// The weights that new labels begin with: the normalised mean of their normalised features, as long as the base's weights are on the
+    /// average (Qi et al., "Low-shot learning with imprinted weights", 2018).
+    private func imprints() throws -> [Personalization.Column] {
+        guard !newLabels.isEmpty else { return [] }
+        func length(_ values: [Float]) -> Float { values.reduce(0) { $0 + $1 * $1 }.squareRoot() }
+        let features = try featuresOfHead()
+        let own = weights.headLabels.count
+        let baseWeight = base.weights.headWeight
+        let channels = baseWeight.count / own
+        let usual = (0..<own).reduce(Float(0)) { sum, output in
+            sum + length((0..<channels).map { baseWeight[$0 * own + output] }) / Float(own)
+        }
+        return newLabels.map { label in
+            var mean = [Float](repeating: 0, count: channels)
+            for (example, views) in zip(lesson.examples, features) where example.evidence == .isLabel(label) {
+                for view in views {
+                    let scale = 1 / max(length(view), 1e-12)
+                    for (row, value) in view.enumerated() { mean[row] += value * scale }
+                }
+            }
+            let scale = usual / max(length(mean), 1e-12)
+            return Personalization.Column(label: label, weights: mean.map { $0 * scale }, bias: 0)
+        }
+    }
+
+    /// What the head reads of each view of each example.
+    private func featuresOfHead() throws -> [[[Float]]] {
+        let part = try part(blocks: configuration.blocks, outputs: weights.headLabels.count)
+        guard configuration.blocks > 0, let before = try part.splitAtHead()?.features else {
+            return lesson.examples.map(\.views)
+        }
+        let parameters = try Parameters(ParameterLayout(before))
+        parameters.load(from: try lesson.before.map(weights.personalized)?.parameters ?? weights.parameters)
+        let pool = try PlanPool(before, parameters: parameters, workers: Workers(1))
+        return lesson.examples.map { $0.views.map(pool.callAsFunction) }
+    }
+
+    /// The person's views.
+    private var samples: [TuningSample] {
+        let share = 1 / Float(lesson.examples.count)
+        return lesson.examples.flatMap { example in
+            let place = outputs.firstIndex(of: example.evidence.label) ?? outputs.count
+            let target: TuningSample.Target = example.evidence.isPositive ? .label(place) : .not(place)
+            return example.views.map { view in
+                TuningSample(features: view, target: target, weight: share / Float(example.views.count))
+            }
+        }
+    }
+
+    /// What the base was trained on.
+    private var rehearsal: [TuningSample] {
+        guard let rehearsal = weights.rehearsal, configuration.rehearsalWeight > 0 else { return [] }
+        let count = rehearsal.labels.count
+        let length = rehearsal.places * rehearsal.channels
+        let places = base.features.places
+        return (0..<count).map { photo in
+            var features = Array(
+                rehearsal.features[(photo * length)..<((photo + 1) * length)].prefix(places * rehearsal.channels))
+            // A file may keep fewer places of each photo: the last one again.
+            while features.count < places * rehearsal.channels { features += features.suffix(rehearsal.channels) }
+            return TuningSample(
+                features: features, target: .asBefore, weight: configuration.rehearsalWeight / Float(count))
+        }
+    }
+}
+
+extension Tuning {
+    /// See `PersonalizationSession.crossValidated(folds:)`; `nil` where there are fewer than two photos a fold.
+    static func crossValidated(
+        _ base: ImageClassifier, _ lesson: PersonalizationSession.Lesson, _ configuration: PersonalizationConfiguration,
+        folds: Int
+    ) throws -> PersonalizationSession.Accuracy? {
+        let examples = lesson.examples
+        guard examples.count >= 2 * folds else { return nil }
+        func rightCount(_ personalization: Personalization?, _ examples: [Example]) throws -> Int {
+            let judge = try base.features.judge(blocks: configuration.blocks, with: personalization)
+            let labels = base.labels + (personalization?.addedLabels ?? [])
+            return examples.count { example in
+                let confidences = judge(example.views[0])
+                let best = labels.indices.max { confidences[$0] < confidences[$1] }.map { labels[$0] }
+                return (best == example.evidence.label) == example.evidence.isPositive
+            }
+        }
+        var after = 0
+        for fold in 0..<folds {
+            var rest = lesson
+            rest.examples = examples.indices.filter { $0 % folds != fold }.map { examples[$0] }
+            let personalization = try Tuning(base, rest, configuration).run { false }
+            after += try rightCount(
+                personalization, examples.indices.filter { $0 % folds == fold }.map { examples[$0] })
+        }
+        let count = Double(examples.count)
+        return PersonalizationSession.Accuracy(
+            before: Double(try rightCount(lesson.before, examples)) / count, after: Double(after) / count)
+    }
+}
+
+extension PersonalizationSession.Lesson {
+    /// How many photos were shown of each label, and as not being of it, before this lesson and in it.
+    var record: Personalization.Record {
+        var record = before?.record ?? Personalization.Record(examples: [:])
+        for example in examples {
+            switch example.evidence {
+            case .isLabel(let label): record.examples[label, default: 0] += 1
+            case .isNot(let label): record.corrections[label, default: 0] += 1
+            }
+        }
+        return record
+    }
+}
+
+extension Personalization.Factors {
+    /// A·B + A′·B′ as one product: [A A′] · [B; B′].
+    fileprivate func beside(_ other: Self) -> Self {
+        let rows = left.count / rank
+        var joined: [Float] = []
+        for row in 0..<rows {
+            joined += left[(row * rank)..<((row + 1) * rank)]
+            joined += other.left[(row * other.rank)..<((row + 1) * other.rank)]
+        }
+        return Self(parameter: parameter, left: joined, right: right + other.right, rank: rank + other.rank)
+    }
+}
+
+extension WeightsFile {
+    /// The weights of the head, [channels, outputs]; empty where there is none.
+    fileprivate var headWeight: [Float] {
+        network.tunedPlace.flatMap { parameters["\(network.nodes[$0].name).weight"] } ?? []
+    }
+}
+
+extension Personalization {
+    /// The same with more added to the head: weights [channels, labels] and biases [labels].
+    fileprivate func adding(weight: [Float], bias: [Float], to labels: [String], record: Record) -> Personalization {
+        var changed = columns
+        for (column, label) in labels.enumerated() {
+            let added = stride(from: column, to: weight.count, by: labels.count).map { weight[$0] }
+            let place = changed.firstIndex { $0.label == label }
+            let own = place.map { changed[$0] }
+            let sum = Column(
+                label: label, weights: added.indices.map { added[$0] + (own?.weights[$0] ?? 0) },
+                bias: (bias.isEmpty ? 0 : bias[column]) + (own?.bias ?? 0))
+            if let place { changed[place] = sum } else { changed.append(sum) }
+        }
+        return Personalization(
+            base: base, addedLabels: addedLabels, columns: changed, factors: factors, record: record)
+    }
+
+    /// The same with more factors; those of one layer stand side by side, and their ranks add up.
+    fileprivate func adding(_ more: [Factors]) -> Personalization {
+        var changed = factors
+        for part in more {
+            if let place = changed.firstIndex(where: { $0.parameter == part.parameter }) {
+                changed[place] = changed[place].beside(part)
+            } else {
+                changed.append(part)
+            }
+        }
+        return Personalization(
+            base: base, addedLabels: addedLabels, columns: columns, factors: changed, record: record)
+    }
+
+    /// The same without what is about a label; `nil` where nothing is left.
+    func without(_ label: String) -> Personalization? {
+        let left = columns.filter { $0.label != label }
+        if left.isEmpty && factors.isEmpty { return nil }
+        var record = record
+        record.examples[label] = nil
+        record.corrections[label] = nil
+        return Personalization(
+            base: base, addedLabels: addedLabels.filter { $0 != label }, columns: left, factors: factors, record: record
+        )
+    }
+}

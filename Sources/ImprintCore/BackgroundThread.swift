@@ -1,0 +1,26 @@
+internal import Foundation
+
+/// Runs `body` on a thread of the lowest priority and waits for it.
+public func onBackgroundThread<Value>(_ body: () throws -> Value) throws -> Value {
+    try withoutActuallyEscaping(body) { body in
+        // The thread has ended with the body before this call returns: nothing is used by two threads at a time.
+        nonisolated(unsafe) let body = body
+        nonisolated(unsafe) var result: Result<Value, any Error>?
+        let done = DispatchSemaphore(value: 0)
+        let thread = Thread {
+            #if os(Linux)
+                // Of this thread alone: the system takes its number for that of a process.
+                setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19)
+            #endif
+            result = Result { try body() }
+            done.signal()
+        }
+        thread.qualityOfService = .background
+        thread.stackSize = 8 << 20
+        thread.name = "imprint background"
+        thread.start()
+        done.wait()
+        guard let result else { preconditionFailure("the thread ended without a result") }
+        return try result.get()
+    }
+}
