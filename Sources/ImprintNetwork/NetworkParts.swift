@@ -46,12 +46,21 @@ extension Network {
         )
     }
 
-    /// The same network with another number of outputs of its head.
+    /// The same network with another number of outputs of its head, a dense layer or at the very end a convolution of one pixel.
     public func replacingHead(outputs: Int) throws(NetworkError) -> Network {
-        let nodes = nodes.map { node in
-            guard node.name == headName, let dense = node.layer as? Dense else { return node }
-            return Node(
-                name: node.name, layer: Dense(outputChannels: outputs, hasBias: dense.hasBias), inputs: node.inputs)
+        var nodes = nodes
+        let place = nodes.firstIndex { $0.name == headName } ?? nodes.count - 1
+        let head = nodes[place]
+        func replaced(by layer: any Layer) -> Node { Node(name: head.name, layer: layer, inputs: head.inputs) }
+        switch head.layer {
+        case let dense as Dense:
+            nodes[place] = replaced(by: Dense(outputChannels: outputs, hasBias: dense.hasBias))
+        case let map as Convolution where map.kernelSize == 1 && map.groups == 1:
+            nodes[place] = replaced(
+                by: Convolution(
+                    outputChannels: outputs, kernelSize: 1, stride: map.stride, padding: map.padding,
+                    dilation: map.dilation, hasBias: map.hasBias))
+        default: break
         }
         return try Network(name: name, input: input, nodes: nodes)
     }

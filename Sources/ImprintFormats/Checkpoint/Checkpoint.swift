@@ -1,5 +1,4 @@
 package import Foundation
-internal import ImprintCore
 package import ImprintNetwork
 
 /// A training run between two steps, from which it goes on to the same bits.
@@ -93,17 +92,11 @@ extension Checkpoint {
             Key.settings: try json(settings), Key.images: try json(images), Key.progress: try json(progress),
         ]
         texts[Key.findings] = findings
-        texts[Key.textDigest] = Self.digest(of: texts)
+        texts[Key.textDigest] = textDigest(of: texts)
         let tensors = numbers.map {
             Safetensors.Tensor(name: $0.key.rawValue, shape: [$0.value.count], values: $0.value)
         }
         try Safetensors.write(tensors, to: url) { digest in texts.merging([Key.digest: digest]) { $1 } }
-    }
-
-    /// The digest of the metadata: what stands there decides about the next steps as the numbers do.
-    private static func digest(of texts: [String: String]) -> String {
-        let lines = texts.sorted { precedes($0.key, $1.key) }.map { "\($0.key)\t\($0.value)\n" }
-        return SHA256.hexadecimal(of: Array(lines.joined().utf8))
     }
 
     /// Reads the file at `url` and checks all of it.
@@ -122,12 +115,12 @@ extension Checkpoint {
         let texts = file.header.metadata
         guard let format = texts[Self.formatKey] else { throw WeightsFileError.Problem.foreign }
         guard format == Self.formatVersion else { throw WeightsFileError.Problem.unknownFormat(found: format) }
-        let known = texts.filter { $0.key != Key.digest && $0.key != Key.textDigest }
         guard let expectedText = texts[Key.textDigest] else {
             throw WeightsFileError.Problem.missingMetadata(key: Key.textDigest)
         }
-        guard Self.digest(of: known) == expectedText else {
-            throw WeightsFileError.Problem.damaged(found: Self.digest(of: known), expected: expectedText)
+        // What stands there decides about the next steps as the numbers do.
+        guard textDigest(of: texts) == expectedText else {
+            throw WeightsFileError.Problem.damaged(found: textDigest(of: texts), expected: expectedText)
         }
         network = try value(Key.network, in: texts)
         labels = try value(Key.labels, in: texts)

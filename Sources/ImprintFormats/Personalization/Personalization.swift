@@ -103,7 +103,7 @@ public struct Personalization: Sendable, Equatable {
     /// The file that it was read from, for messages.
     let path: String?
 
-    /// Puts a personalization together.
+    /// Puts a personalization together; parts that contradict each other are refused where it is saved or applied.
     public init(base: String, addedLabels: [String], columns: [Column], factors: [Factors] = [], record: Record) {
         self.init(
             base: base, addedLabels: addedLabels, columns: columns, factors: factors, record: record, path: nil)
@@ -112,9 +112,6 @@ public struct Personalization: Sendable, Equatable {
     init(
         base: String, addedLabels: [String], columns: [Column], factors: [Factors], record: Record, path: String?
     ) {
-        precondition(
-            addedLabels.allSatisfy { label in columns.contains { $0.label == label } },
-            "an added label has no numbers")
         self.base = base
         self.addedLabels = addedLabels
         self.columns = columns
@@ -206,6 +203,11 @@ extension WeightsFile {
         guard personalization.base == own else {
             throw WeightsFileError(path: path, problem: .otherBase(found: personalization.base, expected: own))
         }
+        do {
+            try personalization.checkWhole()
+        } catch {
+            throw WeightsFileError(path: path, problem: error)
+        }
         if let problem = problem(personalization) {
             throw WeightsFileError(
                 path: path, problem: .invalidMetadata(key: Personalization.formatKey, reason: problem))
@@ -221,9 +223,6 @@ extension WeightsFile {
         }
         if spotting != nil && !added.isEmpty { return "it adds labels to a model that spots marks" }
         let known = Set(headLabels + added)
-        guard Set(personalization.columns.map(\.label)).count == personalization.columns.count else {
-            return "two columns for one label"
-        }
         for column in personalization.columns {
             guard known.contains(column.label) else {
                 return "a column for \(column.label.debugDescription), which is no label"
@@ -233,9 +232,16 @@ extension WeightsFile {
             }
         }
         for factors in personalization.factors {
-            let shape = parameters.layout[factors.parameter]?.parameter.shape
-            guard let shape, let columns = shape.last, shape.count > 1, factors.right.count == factors.rank * columns,
-                factors.left.count == factors.rank * (shape.reduce(1, *) / columns)
+            let entry = parameters.layout[factors.parameter]
+            // With labels added, the head has another shape than its factors.
+            if let entry, entry.node == network.tunedPlace.map({ network.nodes[$0].name }) {
+                return "factors for \(entry.name), which is the head; its changes are columns"
+            }
+            // A rank that a file makes up would overflow where sizes are multiplied with it.
+            let shape = entry?.parameter.shape
+            guard let shape, let columns = shape.last, shape.count > 1,
+                factors.right.count / factors.rank == columns,
+                factors.left.count / factors.rank == shape.reduce(1, *) / columns
             else { return "factors for \(factors.parameter), whose shape is \(shape.map { "\($0)" } ?? "unknown")" }
         }
         return nil

@@ -9,6 +9,7 @@ private enum Key {
     static let factors = "imprint.factors"
     static let examples = "imprint.examples"
     static let digest = "imprint.digest"
+    static let textDigest = "imprint.textDigest"
 }
 
 /// The names of the tensors of the head; those of factors end in ".left" and ".right".
@@ -25,17 +26,21 @@ extension Personalization {
     ///
     /// It is a safetensors file of float16 numbers; equal content gives equal bytes. docs/personalization.md specifies it.
     /// - Returns: how many bytes it has.
-    /// - Throws: `WeightsFileError` where a number is not finite, `FileError` where the file cannot be written.
+    /// - Throws: `WeightsFileError` where a number is not finite or parts contradict each other, `FileError` where the file cannot be
+    ///   written.
     @discardableResult
     public func write(to url: URL) throws -> Int {
-        guard isFinite else {
-            throw WeightsFileError(path: url.path, problem: .notFinite(tensor: TensorName.weights))
+        do {
+            try checkWhole()
+        } catch {
+            throw WeightsFileError(path: url.path, problem: error)
         }
         var texts = [
             Self.formatKey: "\(Self.formatVersion)", Key.base: base, Key.labels: try json(addedLabels),
             Key.columns: try json(columns.map(\.label)), Key.examples: try json(record),
         ]
         if !factors.isEmpty { texts[Key.factors] = try json(factors.map(\.parameter)) }
+        texts[Key.textDigest] = textDigest(of: texts)
         try Safetensors.write(tensors, as: .float16, to: url) { digest in texts.merging([Key.digest: digest]) { $1 } }
         return try FileManager.default.attributesOfItem(atPath: url.path)[.size] as? Int ?? 0
     }
@@ -61,6 +66,29 @@ extension Personalization {
         return tensors
     }
 
+    /// Checks what must hold whatever the base: finite numbers, and of every label that is named one column, all of one length.
+    func checkWhole() throws(WeightsFileError.Problem) {
+        let labels = columns.map(\.label)
+        guard Set(addedLabels).isSubset(of: labels), Set(labels).count == labels.count,
+            Set(addedLabels).count == addedLabels.count
+        else {
+            throw .invalidMetadata(key: Key.columns, reason: "an added label without a column, or a label twice")
+        }
+        guard Set(columns.map(\.weights.count)).count <= 1 else {
+            throw .invalidMetadata(key: Key.columns, reason: "columns of different lengths")
+        }
+        guard Set(factors.map(\.parameter)).count == factors.count else {
+            throw .invalidMetadata(key: Key.factors, reason: "two changes of one layer")
+        }
+        // No sum of such counts overflows.
+        let counts = [record.examples, record.corrections].flatMap(\.values)
+        guard counts.allSatisfy({ (0...Int(Int32.max)).contains($0) }) else {
+            throw .invalidMetadata(
+                key: Key.examples, reason: "a number of photos that is less than 0 or beyond 32 bits")
+        }
+        for tensor in tensors where !tensor.values.allSatisfy(\.isFinite) { throw .notFinite(tensor: tensor.name) }
+    }
+
     /// Whether the file at `url` says that it is a personalization; false where it cannot be read.
     public static func isOne(_ url: URL) -> Bool {
         (try? Safetensors.File(contentsOf: url))?.header.metadata[formatKey] != nil
@@ -81,22 +109,18 @@ extension Personalization {
     private init(_ file: Safetensors.File) throws {
         typealias Problem = WeightsFileError.Problem
         let texts = file.header.metadata
-        guard let format = texts[Self.formatKey] else { throw Problem.notAPersonalization }
+        guard let format = texts[Self.formatKey] else {
+            throw Problem.notAPersonalization(found: WeightsFile.kind(of: texts))
+        }
         guard let version = Int(format), version > 0 else { throw Problem.unknownFormat(found: format) }
         guard version <= Self.formatVersion else { throw Problem.newerFormat(found: version) }
+        let (expectedText, foundText) = (try text(Key.textDigest, in: texts), textDigest(of: texts))
+        guard foundText == expectedText else { throw Problem.damaged(found: foundText, expected: expectedText) }
         let base = try text(Key.base, in: texts)
         let added: [String] = try value(Key.labels, in: texts)
         let labels: [String] = try value(Key.columns, in: texts)
         let changed: [String] = texts[Key.factors] == nil ? [] : try value(Key.factors, in: texts)
         let record: Record = try value(Key.examples, in: texts)
-        guard Set(added).isSubset(of: labels), Set(labels).count == labels.count, Set(added).count == added.count,
-            Set(changed).count == changed.count
-        else {
-            throw Problem.invalidMetadata(key: Key.columns, reason: "an added label without a column, or one twice")
-        }
-        guard record.examples.values.allSatisfy({ $0 >= 0 }), record.corrections.values.allSatisfy({ $0 >= 0 }) else {
-            throw Problem.invalidMetadata(key: Key.examples, reason: "a number of photos less than 0")
-        }
         let expected = try text(Key.digest, in: texts)
         let found = try file.dataDigest()
         guard found == expected else { throw Problem.damaged(found: found, expected: expected) }
@@ -105,21 +129,24 @@ extension Personalization {
             guard let tensor = file.header.tensors.first(where: { $0.name == name }), tensor.shape.count == axes else {
                 throw Problem.invalidMetadata(key: name, reason: "there is no tensor of that name with \(axes) axes")
             }
-            let values = try file.values(of: tensor)
-            guard values.allSatisfy(\.isFinite) else { throw Problem.notFinite(tensor: name) }
-            return (tensor.shape, values)
+            return (tensor.shape, try file.values(of: tensor))
         }
         let weights = try matrix(TensorName.weights, 2)
         let biases = try matrix(TensorName.biases, 1)
-        guard weights.shape[1] == labels.count, biases.values.count == labels.count,
-            file.header.tensors.count == 2 + 2 * changed.count
-        else {
+        guard weights.shape[1] == labels.count, biases.values.count == labels.count else {
             throw Problem.invalidMetadata(
-                key: Key.columns, reason: "\(labels.count) labels for \(weights.shape[1]) columns")
+                key: Key.columns,
+                reason: "\(labels.count) labels for \(weights.shape[1]) columns and \(biases.values.count) biases")
+        }
+        let others = file.header.tensors.count - 2
+        guard others == 2 * changed.count else {
+            throw Problem.invalidMetadata(
+                key: Key.factors,
+                reason: "\(others) tensors beside the head's for \(changed.count) layers, expected two each")
         }
         let factors = try changed.map { parameter in
             let (left, right) = (try matrix("\(parameter).left", 2), try matrix("\(parameter).right", 2))
-            guard left.shape[1] == right.shape[0], left.shape[1] >= 1 else {
+            guard left.shape[1] == right.shape[0], (left.shape + right.shape).allSatisfy({ $0 >= 1 }) else {
                 throw Problem.invalidMetadata(
                     key: parameter, reason: "factors of shapes \(left.shape) and \(right.shape)")
             }
@@ -133,6 +160,7 @@ extension Personalization {
         }
         self.init(
             base: base, addedLabels: added, columns: columns, factors: factors, record: record, path: file.path)
+        try checkWhole()
     }
 }
 

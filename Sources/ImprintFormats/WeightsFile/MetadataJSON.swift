@@ -1,4 +1,5 @@
 import Foundation
+internal import ImprintCore
 
 // JSON as it stands in a weights file's metadata: keys sorted, so that equal values give equal texts, and the numbers
 // that JSON lacks (a loss that diverged, say) as words, so that no number can keep a file from being saved.
@@ -34,6 +35,13 @@ func value<Value: Decodable>(
     } catch {
         throw .invalidMetadata(key: key, reason: "\(error)")
     }
+}
+
+/// The digest of a file's metadata, but for the digests that stand there themselves.
+func textDigest(of texts: [String: String]) -> String {
+    let lines = texts.filter { !["imprint.digest", "imprint.textDigest"].contains($0.key) }
+        .sorted { precedes($0.key, $1.key) }.map { "\($0.key)\t\($0.value)\n" }
+    return SHA256.hexadecimal(of: Array(lines.joined().utf8))
 }
 
 /// How deep the brackets of `text` are nested: a bound on a parser's recursion, known before it starts.

@@ -159,7 +159,8 @@ extension WeightsFile {
         // The tensors' shapes agree with the length of the file, so after this comparison the parameters take no more
         // memory than the file has bytes (twice as many from float16).
         let layout = ParameterLayout(network)
-        let own = file.header.tensors.filter { $0.name != Rehearsal.tensorName }
+        // Without the photos' labels, features are a tensor like any other that does not belong there.
+        let own = file.header.tensors.filter { texts[Key.rehearsal] == nil || $0.name != Rehearsal.tensorName }
         let report = LoadingReport(layout, source: own.map { ($0.name, $0.shape) })
         guard report.isComplete else { throw WeightsFileError.Problem.incomplete(report) }
         let expected = try text(Key.digest, in: texts)
@@ -180,6 +181,14 @@ extension WeightsFile {
             throw WeightsFileError.Problem.invalidMetadata(key: Key.rehearsal, reason: problem)
         }
         self.rehearsal = rehearsal
+    }
+}
+
+extension WeightsFile {
+    /// What a file with this metadata is, if it is no personalization.
+    static func kind(of metadata: [String: String]) -> String {
+        if metadata[Key.format] != nil { return "a model" }
+        return metadata[Checkpoint.formatKey] != nil ? "the checkpoint of a run" : "a file of another program"
     }
 }
 

@@ -19,8 +19,8 @@ public struct WeightsFileError: Error, Equatable, CustomStringConvertible {
         case checkpoint
         /// A personalization, where a model is expected.
         case personalization
-        /// A model, or something else of Imprint's, where a personalization is expected.
-        case notAPersonalization
+        /// Something else, where a personalization is expected.
+        case notAPersonalization(found: String)
         /// A personalization of another model.
         case otherBase(found: String, expected: String)
         /// A safetensors file that some other program wrote.
@@ -58,8 +58,8 @@ public struct WeightsFileError: Error, Equatable, CustomStringConvertible {
                 "is the checkpoint of a run, not a model; finish the run with imprint train --resume, which writes one"
             case .personalization:
                 "is a personalization, not a model; name the model that it was made for, and this file with --personalization"
-            case .notAPersonalization:
-                "is no personalization; make one of a model and photos with imprint personalize"
+            case .notAPersonalization(let found):
+                "is \(found), not a personalization; make one of a model and photos with imprint personalize"
             case .otherBase(let found, let expected):
                 "was made for another model, that with the digest \(found.prefix(16))…, and this one has \(expected.prefix(16))…; "
                     + "use it with its own model, or personalize this one anew"

@@ -1,0 +1,241 @@
+import Foundation
+import ImprintCore
+import ImprintNetwork
+import TestSupport
+import Testing
+
+@testable import ImprintFormats
+
+/// Files that are not what a personalization must be: each is refused, none ends the process.
+@Suite struct HostilePersonalizationTests {
+    private let sample: Personalization
+
+    init() throws { sample = try samplePersonalization(of: tunableWeights()) }
+
+    private func withBytes(_ body: (URL, [UInt8]) throws -> Void) throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "me.imprint")
+            try sample.write(to: url)
+            try body(url, [UInt8](try Data(contentsOf: url)))
+        }
+    }
+
+    @Test("A file cut off at any length, or with something after it, is refused") func truncated() throws {
+        try withBytes { url, bytes in
+            for length in bytes.indices {
+                try Data(bytes.prefix(length)).write(to: url)
+                #expect(throws: SafetensorsError.self, "\(length) bytes") { try Personalization(contentsOf: url) }
+            }
+            try Data(bytes + [0]).write(to: url)
+            #expect(throws: SafetensorsError.self) { try Personalization(contentsOf: url) }
+            try Data(bytes).write(to: url)
+            #expect(try Personalization(contentsOf: url) == sample)
+        }
+    }
+
+    @Test("Any single bit that flips in the numbers is found") func flippedData() throws {
+        try withBytes { url, bytes in
+            let length = try #require(try Safetensors.File(contentsOf: url).header.tensors.last?.byteRange.upperBound)
+            for place in (bytes.count - length)..<bytes.count {
+                for bit in 0..<8 {
+                    var changed = bytes
+                    changed[place] ^= 1 << UInt8(bit)
+                    try Data(changed).write(to: url)
+                    let error = #expect(throws: WeightsFileError.self) { try Personalization(contentsOf: url) }
+                    guard case .damaged? = error?.problem else {
+                        Issue.record("bit \(bit) of \(place): \(String(describing: error))")
+                        return
+                    }
+                }
+            }
+        }
+    }
+
+    /// Each test takes another bit of every byte.
+    @Test("A bit that flips before the numbers is found, or changes nothing", arguments: 0..<8)
+    func flippedHeader(bit: Int) throws {
+        try withBytes { url, bytes in
+            let length = try #require(try Safetensors.File(contentsOf: url).header.tensors.last?.byteRange.upperBound)
+            var refused = 0
+            for place in 0..<(bytes.count - length) {
+                var changed = bytes
+                changed[place] ^= 1 << UInt8((bit + place) % 8)
+                try Data(changed).write(to: url)
+                do {
+                    let read = try Personalization(contentsOf: url)
+                    #expect(read == sample, "bit \((bit + place) % 8) of byte \(place)")
+                } catch {
+                    #expect(error is WeightsFileError || error is SafetensorsError, "\(error)")
+                    refused += 1
+                }
+            }
+            #expect(refused > (bytes.count - length) * 9 / 10)
+        }
+    }
+
+    @Test(
+        "Other formats are refused by name",
+        arguments: [
+            ("2", .newerFormat(found: 2)), ("999", .newerFormat(found: 999)), ("0", .unknownFormat(found: "0")),
+            ("-1", .unknownFormat(found: "-1")), ("", .unknownFormat(found: "")), ("one", .unknownFormat(found: "one")),
+            ("99999999999999999999", .unknownFormat(found: "99999999999999999999")),
+            (nil, .notAPersonalization(found: "a file of another program")),
+        ] as [(String?, WeightsFileError.Problem)])
+    func formats(format: String?, problem: WeightsFileError.Problem) throws {
+        // What a newer format says is not looked at.
+        for metadata in [
+            ["imprint.personalization": format], ["imprint.personalization": format, "imprint.textDigest": "x"],
+        ] {
+            try withChanged(sample, metadata: metadata) { url in
+                let error = #expect(throws: WeightsFileError.self) { try Personalization(contentsOf: url) }
+                #expect(error == WeightsFileError(path: url.path, problem: problem))
+            }
+        }
+    }
+
+    @Test(
+        "A missing entry is refused by name",
+        arguments: [
+            "imprint.base", "imprint.labels", "imprint.columns", "imprint.examples", "imprint.digest",
+            "imprint.textDigest",
+        ])
+    func missing(key: String) throws {
+        try withChanged(sample, metadata: [key: nil]) { url in
+            let error = #expect(throws: WeightsFileError.self) { try Personalization(contentsOf: url) }
+            #expect(error?.problem == .missingMetadata(key: key))
+        }
+    }
+
+    @Test("Without the list of factors their tensors are left over") func missingFactors() throws {
+        try expectRefused(["imprint.factors": nil], "4 tensors beside the head's for 0 layers")
+    }
+
+    @Test(
+        "An entry that is not the JSON it must be is refused by name",
+        arguments: ["imprint.labels", "imprint.columns", "imprint.factors", "imprint.examples"],
+        ["", "{", "null", "7", "\"text\"", "[[]]", "{\"unknown\":1}", "[1,2]", "[null]", "\u{0}"])
+    func notJSON(key: String, value: String) throws {
+        try expectRefused([key: value], key)
+    }
+
+    @Test("Brackets nested without end are refused", arguments: ["imprint.labels", "imprint.examples"])
+    func nested(key: String) throws {
+        try expectRefused([key: String(repeating: "[", count: 100_000)], "nested more than 64 levels deep")
+    }
+
+    @Test(
+        "Labels and counts that cannot be are refused in words",
+        arguments: [
+            (["imprint.columns": "[\"dog\",\"dog\"]", "imprint.labels": "[]"], "a label twice"),
+            (["imprint.columns": "[\"dog\",\"cat\"]"], "an added label without a column"),
+            (["imprint.labels": "[\"dog\",\"dog\"]"], "a label twice"),
+            (["imprint.labels": "[]", "imprint.columns": "[]"], "0 labels for 2 columns"),
+            (["imprint.columns": "[\"dog\"]", "imprint.labels": "[]"], "1 labels for 2 columns"),
+            (["imprint.columns": "[\"dog\",\"\\\"new\\\"\",\"cat\"]"], "3 labels for 2 columns"),
+            (["imprint.factors": "[\"conv.weight\",\"conv.weight\"]"], "two changes of one layer"),
+            (["imprint.factors": "[\"conv.weight\"]"], "4 tensors beside the head's for 1 layers"),
+            (["imprint.factors": "[\"conv.weight\",\"other\"]"], "there is no tensor of that name"),
+            (["imprint.examples": "{\"examples\":{\"dog\":-1},\"corrections\":{}}"], "less than 0"),
+            (["imprint.examples": "{\"examples\":{},\"corrections\":{\"dog\":-1}}"], "less than 0"),
+            (
+                ["imprint.examples": "{\"examples\":{\"a\":9223372036854775807,\"b\":1},\"corrections\":{}}"],
+                "beyond 32 bits"
+            ),
+            (["imprint.examples": "{\"examples\":{\"a\":9223372036854775808},\"corrections\":{}}"], "imprint.examples"),
+            (["imprint.examples": "{\"examples\":{\"a\":0.5},\"corrections\":{}}"], "imprint.examples"),
+            (["imprint.examples": "{\"examples\":{\"a\":1}}"], "corrections is missing"),
+            (["imprint.digest": ""], "is damaged"), (["imprint.textDigest": ""], "is damaged"),
+        ] as [([String: String], String)])
+    func contradictions(metadata: [String: String], text: String) throws {
+        try expectRefused(metadata.mapValues { $0 }, text)
+    }
+
+    /// A tensor in place of the one of the same name, or none.
+    struct Replacement: Sendable, CustomTestStringConvertible {
+        let name: String
+        let shape: [Int]?
+        var value: Float = 0.5
+        let text: String
+        var testDescription: String { "\(name) \(shape.map { "\($0)" } ?? "missing") \(value)" }
+    }
+
+    private static let huge = 1 << 61
+
+    @Test(
+        "Tensors of other shapes, names and numbers are refused",
+        arguments: [
+            Replacement(name: "head.weight", shape: nil, text: "there is no tensor of that name with 2 axes"),
+            Replacement(name: "head.bias", shape: nil, text: "there is no tensor of that name with 1 axes"),
+            Replacement(name: "conv.weight.left", shape: nil, text: "3 tensors beside the head's for 2 layers"),
+            Replacement(name: "middle.weight.right", shape: nil, text: "3 tensors beside the head's for 2 layers"),
+            Replacement(name: "extra", shape: [1], text: "5 tensors beside the head's for 2 layers"),
+            Replacement(name: "head.weight", shape: [10], text: "with 2 axes"),
+            Replacement(name: "head.weight", shape: [5, 2, 1], text: "with 2 axes"),
+            Replacement(name: "head.weight", shape: [], text: "with 2 axes"),
+            Replacement(name: "head.weight", shape: [2, 5], text: "2 labels for 5 columns"),
+            Replacement(name: "head.weight", shape: [0, 1], text: "2 labels for 1 columns"),
+            Replacement(name: "head.weight", shape: [huge, 0], text: "2 labels for 0 columns"),
+            Replacement(name: "head.weight", shape: [0, huge], text: "2 labels for \(huge) columns"),
+            Replacement(name: "head.bias", shape: [3], text: "2 labels for 2 columns and 3 biases"),
+            Replacement(name: "head.bias", shape: [0], text: "2 labels for 2 columns and 0 biases"),
+            Replacement(name: "head.bias", shape: [1, 2], text: "with 1 axes"),
+            Replacement(name: "conv.weight.left", shape: [18, 3], text: "factors of shapes [18, 3] and [2, 4]"),
+            Replacement(name: "conv.weight.left", shape: [36], text: "with 2 axes"),
+            Replacement(name: "conv.weight.right", shape: [1, 8], text: "factors of shapes [18, 2] and [1, 8]"),
+            Replacement(name: "conv.weight.left", shape: [0, 2], text: "factors of shapes [0, 2]"),
+            Replacement(name: "conv.weight.right", shape: [2, 0], text: "factors of shapes [18, 2] and [2, 0]"),
+            Replacement(name: "head.weight", shape: [5, 2], value: .nan, text: "the tensor head.weight holds numbers"),
+            Replacement(name: "head.bias", shape: [2], value: .infinity, text: "the tensor head.bias holds numbers"),
+            Replacement(name: "conv.weight.left", shape: [18, 2], value: .nan, text: "the tensor conv.weight.left"),
+            Replacement(name: "conv.weight.right", shape: [2, 4], value: .nan, text: "the tensor conv.weight.right"),
+        ])
+    func tensors(_ replacement: Replacement) throws {
+        try expectRefused([:], replacement.text) {
+            replace(replacement.name, replacement.shape, &$0, replacement.value)
+        }
+    }
+
+    private func replace(_ name: String, _ shape: [Int]?, _ tensors: inout [Safetensors.Tensor], _ value: Float = 0.5) {
+        tensors.removeAll { $0.name == name }
+        guard let shape else { return }
+        let count = shape.contains(0) ? 0 : shape.reduce(1, *)
+        tensors.append(.init(name: name, shape: shape, values: [Float](repeating: value, count: count)))
+    }
+
+    @Test("Factors of nothing, of a rank beyond all bounds, are refused", arguments: [0, 1, huge])
+    func emptyFactors(rank: Int) throws {
+        try expectRefused([:], "factors of shapes") { tensors in
+            replace("conv.weight.left", [0, rank], &tensors)
+            replace("conv.weight.right", [rank, 0], &tensors)
+        }
+    }
+
+    @Test("Another size of the head than the model's is found when it is applied") func otherSize() throws {
+        let weights = try tunableWeights()
+        for channels in [0, 4, 6] {
+            try withChanged(sample) {
+                replace("head.weight", [channels, 2], &$0)
+            } _: { url in
+                let read = try Personalization(contentsOf: url)
+                let error = #expect(throws: WeightsFileError.self) { try weights.personalized(with: read) }
+                #expect(error?.path == url.path)
+                #expect(error?.description.contains("a column of \(channels) weights for features of 5") == true)
+            }
+        }
+    }
+
+    private func expectRefused(
+        _ metadata: [String: String?], _ text: String,
+        tensors: (inout [Safetensors.Tensor]) -> Void = { _ in }, sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        try withChanged(sample, metadata: metadata, tensors: tensors) { url in
+            let error = #expect(throws: WeightsFileError.self, sourceLocation: sourceLocation) {
+                try Personalization(contentsOf: url)
+            }
+            #expect(
+                error?.description.contains(text) == true, "\(String(describing: error))",
+                sourceLocation: sourceLocation)
+            #expect(error?.path == url.path, sourceLocation: sourceLocation)
+        }
+    }
+}

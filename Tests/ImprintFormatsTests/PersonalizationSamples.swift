@@ -1,0 +1,101 @@
+import Foundation
+import ImprintCore
+import ImprintImages
+import ImprintNetwork
+import TestSupport
+
+@testable import ImprintFormats
+
+/// Numbers within ±1 that differ from name to name; float16 has none of them but by chance.
+func sampleValues(_ count: Int, _ name: String) -> [Float] {
+    var stream = RandomStream(seed: 21, name)
+    return (0..<count).map { _ in stream.uniform(in: -1...1) }
+}
+
+/// A classifier with a convolution, a dense layer and a head, small enough to work out by hand.
+func tunableWeights(
+    channels: Int = 5, labels: [String] = ["cat", "dog", "é 😀"], hasBias: Bool = true,
+    precision: Safetensors.Precision = .float32
+) throws -> WeightsFile {
+    var builder = NetworkBuilder(name: "tunable", input: Shape(height: 5, width: 4, channels: 3))
+    builder.add(
+        Convolution(outputChannels: 4, kernelSize: Size(height: 2, width: 3), stride: 2, hasBias: hasBias),
+        named: "conv")
+    builder.add(BatchNormalization(), named: "norm")
+    builder.add(GlobalAveragePool(), named: "mean")
+    builder.add(Dense(outputChannels: channels, hasBias: hasBias), named: "middle")
+    builder.add(ReLU(), named: "relu")
+    builder.add(Dense(outputChannels: labels.count, hasBias: hasBias), named: "head")
+    builder.add(Softmax(), named: "softmax")
+    let network = try builder.network()
+    let parameters = try Parameters(network, seed: 3)
+    for entry in parameters.layout.entries { parameters[entry.name] = sampleValues(entry.parameter.count, entry.name) }
+    return WeightsFile(
+        network: network, parameters: parameters, labels: labels, preprocessing: Preprocessing(width: 4, height: 5),
+        precision: precision)
+}
+
+/// A model that spots two marks, whose head is a convolution of one pixel.
+func spottingWeights() throws -> WeightsFile {
+    let network = try Network.logospot(marks: 2)
+    return WeightsFile(
+        network: network, parameters: try Parameters(network, seed: 2), labels: ["leaf", "crest", "other"],
+        preprocessing: Preprocessing(width: 96, height: 96),
+        spotting: Spotting(levels: [96], stride: 16, span: 44, marks: [.init(label: "crest"), .init(label: "leaf")]))
+}
+
+extension Personalization.Column {
+    /// A column of numbers that follow from its label.
+    static func sample(_ label: String, _ channels: Int, hasBias: Bool = true) -> Self {
+        Self(
+            label: label, weights: sampleValues(channels, label),
+            bias: hasBias ? sampleValues(1, "bias of \(label)")[0] : 0)
+    }
+}
+
+extension Personalization.Factors {
+    /// Factors of numbers that follow from the parameter's name.
+    static func sample(_ parameter: String, rows: Int, columns: Int, rank: Int) -> Self {
+        Self(
+            parameter: parameter, left: sampleValues(rows * rank, "left \(parameter)"),
+            right: sampleValues(rank * columns, "right \(parameter)"), rank: rank)
+    }
+}
+
+/// A personalization of `tunableWeights()`, with something of everything.
+func samplePersonalization(of weights: WeightsFile) throws -> Personalization {
+    Personalization(
+        base: try weights.identity, addedLabels: ["\"new\""],
+        columns: [.sample("dog", 5), .sample("\"new\"", 5)],
+        factors: [
+            .sample("conv.weight", rows: 18, columns: 4, rank: 2),
+            .sample("middle.weight", rows: 4, columns: 5, rank: 1),
+        ],
+        record: .init(examples: ["\"new\"": 5, "dog": 2], corrections: ["cat": 1]))
+}
+
+/// Calls `body` with the file of a personalization with metadata replaced (or removed, with `nil`) and tensors changed, and with digests
+/// that hide it.
+func withChanged<Result>(
+    _ personalization: Personalization, metadata changes: [String: String?] = [:],
+    tensors change: (inout [Safetensors.Tensor]) -> Void = { _ in }, _ body: (URL) throws -> Result
+) throws -> Result {
+    try withTemporaryFolder { folder in
+        let url = folder.appending(path: "me.imprint")
+        try personalization.write(to: url)
+        let file = try Safetensors.File(contentsOf: url)
+        var tensors = try file.header.tensors.map {
+            Safetensors.Tensor(name: $0.name, shape: $0.shape, values: try file.values(of: $0))
+        }
+        change(&tensors)
+        try Safetensors.write(tensors, as: .float16, to: url) { digest in
+            var metadata = file.header.metadata
+            metadata["imprint.digest"] = digest
+            for (key, value) in changes where key != "imprint.textDigest" { metadata[key] = value }
+            metadata["imprint.textDigest"] = textDigest(of: metadata)
+            if let value = changes["imprint.textDigest"] { metadata["imprint.textDigest"] = value }
+            return metadata
+        }
+        return try body(url)
+    }
+}

@@ -1,0 +1,287 @@
+import Testing
+
+@testable import ImprintNetwork
+
+/// Networks divided before their last blocks, and changes of low rank beside their layers.
+@Suite struct AdaptersTests {
+    /// A network and how many blocks before its head are looked at.
+    struct Case: Sendable, CustomTestStringConvertible {
+        let example: PlanTests.Example
+        let blocks: Int
+        var testDescription: String { "\(example.name), \(blocks) blocks" }
+    }
+
+    private static let cases: [Case] = [
+        (PlanTests.Example(name: "lenet", inputSize: 28, width: 0.5), 2),
+        (PlanTests.Example(name: "logonet", inputSize: 33, width: 0.25), 3),
+        (PlanTests.Example(name: "mobilenet-v1", inputSize: 64, width: 0.25), 4),
+        (PlanTests.Example(name: "resnet-50", inputSize: 64, width: 0.05), 4),
+    ].flatMap { example, blocks in (0...blocks).map { Case(example: example, blocks: $0) } }
+
+    /// The results for two images.
+    private func output(
+        _ network: Network, of input: [Float], _ parameters: Parameters, mode: Plan.Mode = .prediction
+    ) throws -> [Float] {
+        let own = try Parameters(ParameterLayout(network))
+        for entry in own.layout.entries { own[entry.name] = parameters[entry.name] }
+        let plan = try Plan(network, parameters: own, options: Plan.Options(batchSize: 2, mode: mode))
+        _ = plan.input.update(from: input)
+        plan.forward(count: 2)
+        return Array(plan.output)
+    }
+
+    @Test("Both parts one after the other give the bits of the whole, wherever it is divided", arguments: cases)
+    func split(_ example: Case) throws {
+        let network = try example.example.network()
+        let parameters = try randomParameters(network, seed: 4)
+        let (features, head) = try #require(try network.split(beforeLast: example.blocks))
+        #expect(features.nodes.map(\.name) + head.nodes.map(\.name) == network.nodes.map(\.name))
+        #expect(head.headName == network.headName && head.input == features.output)
+        let inHead = Set(head.nodes.map(\.name))
+        for block in network.blocks.suffix(example.blocks + 1) { #expect(block.isSubset(of: inHead)) }
+        // Of what lies before, nothing that has parameters goes along, but in a ResNet: there the layers of a residual block that come
+        // before its stride have more pixels than the block, and read what the shortcut reads.
+        let before = network.blocks.dropLast(example.blocks + 1).reduce(into: Set()) { $0.formUnion($1) }
+        let along = Set(ParameterLayout(head).entries.map(\.node)).intersection(before)
+        let isResidual = example.example.name == "resnet-50" && (1...3).contains(example.blocks)
+        #expect(along.count == (isResidual ? 2 : 0), "\(along.sorted())")
+        let images = randomValues(2 * network.input.count, "images")
+        let parts = try output(head, of: output(features, of: images, parameters), parameters)
+        expectSameBits(parts, try output(network, of: images, parameters), network.name)
+    }
+
+    @Test(
+        "All blocks but the first may be adapted",
+        arguments: [("lenet", 28, 2), ("logonet", 96, 3), ("mobilenet-v1", 224, 4), ("resnet-50", 224, 4)])
+    func greatest(name: String, inputSize: Int, blocks: Int) throws {
+        let network = try Network.named(name, labels: 2, inputSize: inputSize)
+        #expect(network.greatestAdaptedBlocks == blocks && network.blocks.count == blocks + 2)
+    }
+
+    private func node(_ name: String, _ layer: any Layer, _ inputs: String...) -> Network.Node {
+        Network.Node(name: name, layer: layer, inputs: inputs)
+    }
+
+    private let convolution = Convolution(outputChannels: 3, kernelSize: 3, padding: .same)
+
+    @Test("Where a block reads what lies further back, nodes before it go along; where that is the input, all do")
+    func crossing() throws {
+        func network(_ last: String) throws -> Network {
+            try Network(
+                name: "crossing", input: Shape(height: 8, width: 8, channels: 3),
+                nodes: [
+                    node("a", convolution, "input"), node("b", convolution, "a"),
+                    node("pool", MaxPool(kernelSize: 2), "b"), node("c", convolution, "pool"),
+                    node("short", MaxPool(kernelSize: 2), last), node("sum", Add(), "c", "short"),
+                    node("mean", GlobalAveragePool(), "sum"), node("head", Dense(outputChannels: 2), "mean"),
+                ])
+        }
+        let fromA = try network("a")
+        #expect(fromA.greatestAdaptedBlocks == 1)
+        let (features, head) = try #require(try fromA.split(beforeLast: 1))
+        #expect(features.nodes.map(\.name) == ["a"] && head.nodes.map(\.name).first == "b")
+        let parameters = try randomParameters(fromA, seed: 3)
+        let images = randomValues(2 * fromA.input.count, "images")
+        expectSameBits(
+            try output(head, of: output(features, of: images, parameters), parameters),
+            try output(fromA, of: images, parameters), "crossing")
+        #expect(try network("input").split(beforeLast: 1) == nil)
+        #expect(try network("input").split(beforeLast: 0)?.head.nodes.map(\.name) == ["head"])
+    }
+
+    @Test("A network without a head has nothing to adapt, and one of a head alone no parts") func noHead() throws {
+        let headless = try Network(
+            name: "headless", input: Shape(height: 4, width: 4, channels: 3),
+            nodes: [node("a", convolution, "input"), node("mean", GlobalAveragePool(), "a")])
+        #expect(try headless.greatestAdaptedBlocks == 0 && headless.split(beforeLast: 0) == nil)
+        let adapted = try headless.withAdapters(rank: 2)
+        #expect(adapted.adapters == [.factors(node: "a", left: "a.left", right: "a.right")])
+        let alone = try Network(
+            name: "alone", input: Shape(channels: 3), nodes: [node("head", Dense(outputChannels: 2), "input")])
+        #expect(try alone.greatestAdaptedBlocks == 0 && alone.split(beforeLast: 0) == nil)
+        #expect(try alone.withAdapters(rank: 1).adapters == [.whole(node: "head", change: "head.change")])
+        let spots = try Network.logospot(marks: 2)
+        #expect(spots.greatestAdaptedBlocks == 0)
+        #expect(try spots.split(beforeLast: 0)?.head.nodes.map(\.name) == ["head"])
+    }
+
+    /// Layers of every kind that gets adapters or none, in awkward shapes.
+    private static let shapes: [GradientCheckTests.Case] = [
+        GradientCheckTests.Case(7, 5, 2, Convolution(outputChannels: 3, kernelSize: 3, padding: .same)),
+        GradientCheckTests.Case(
+            7, 5, 3, Convolution(outputChannels: 4, kernelSize: Size(height: 2, width: 3), stride: 2, hasBias: false),
+            BatchNormalization(), ReLU()),
+        GradientCheckTests.Case(
+            9, 8, 2, Convolution(outputChannels: 3, kernelSize: 3, padding: .all(2), dilation: 2), ReLU6()),
+        GradientCheckTests.Case(
+            5, 6, 4, Convolution(outputChannels: 4, kernelSize: 3, padding: .same, groups: 4),
+            Convolution(outputChannels: 5, kernelSize: 1), GlobalAveragePool(), Dense(outputChannels: 1)),
+        GradientCheckTests.Case(
+            4, 3, 2, Flatten(), Dense(outputChannels: 6), ReLU(), Dense(outputChannels: 4, hasBias: false), Softmax()),
+        GradientCheckTests.Case(1, 1, 5, Dense(outputChannels: 3)),
+    ]
+
+    @Test("Gradients of the adapters are those of differences", arguments: shapes, [1, 2])
+    func gradients(_ example: GradientCheckTests.Case, rank: Int) throws {
+        let plain = try Network(name: example.testDescription, input: example.input, nodes: example.nodes)
+        let adapted = try plain.withAdapters(rank: rank)
+        try GradientCheck(network: adapted.network, batch: 3, frozen: adapted.frozen).run()
+    }
+
+    /// Parameters of the adapted network: those of the plain one, and random ones beside them.
+    private func adaptedParameters(
+        _ adapted: (network: Network, adapters: [Network.Adapter], frozen: Set<String>), _ plain: Parameters,
+        addends scale: Float
+    ) throws -> Parameters {
+        let parameters = try Parameters(ParameterLayout(adapted.network))
+        var addends = Set<String>()
+        for adapter in adapted.adapters {
+            switch adapter {
+            case .whole(_, let change): addends.insert(change)
+            case .factors(_, _, let right): addends.insert(right)
+            }
+        }
+        for entry in parameters.layout.entries {
+            let factor = addends.contains(entry.node) ? scale : 0.3
+            parameters[entry.name] =
+                plain[entry.name] ?? randomValues(entry.parameter.count, entry.name).map { $0 * factor }
+        }
+        return parameters
+    }
+
+    /// W + A·B for each layer, worked out one product after the other; for the head the sum of both layers.
+    private func merged(_ adapters: [Network.Adapter], _ adapted: Parameters, into plain: Parameters) throws {
+        for adapter in adapters {
+            switch adapter {
+            case .whole(let node, let change):
+                for name in ["weight", "bias"] {
+                    guard let own = plain["\(node).\(name)"], let change = adapted["\(change).\(name)"] else {
+                        continue
+                    }
+                    plain["\(node).\(name)"] = zip(own, change).map { $0 + $1 }
+                }
+            case .factors(let node, let left, let right):
+                let (a, b) = (try #require(adapted["\(left).weight"]), try #require(adapted["\(right).weight"]))
+                let rank = try #require(adapted.layout["\(left).weight"]?.parameter.shape.last)
+                let columns = b.count / rank
+                var values = try #require(plain["\(node).weight"])
+                for place in values.indices {
+                    let (row, column) = (place / columns, place % columns)
+                    let change = (0..<rank).reduce(0.0) {
+                        $0 + Double(a[row * rank + $1]) * Double(b[$1 * columns + column])
+                    }
+                    values[place] = Float(Double(values[place]) + change)
+                }
+                plain["\(node).weight"] = values
+            }
+        }
+    }
+
+    private func expectClose(_ actual: [Float], _ expected: [Float], within tolerance: Float, _ what: String) {
+        let typical = (expected.reduce(0) { $0 + $1 * $1 } / Float(expected.count)).squareRoot()
+        let worst = zip(actual, expected).map { abs($0 - $1) }.max() ?? .nan
+        // Written so that NaN fails.
+        if !(actual.count == expected.count && worst <= tolerance * typical) {
+            Issue.record("\(what): differs by \(worst), typically \(typical)")
+        }
+    }
+
+    @Test(
+        "A change of 0 leaves the result: in training its bits, in prediction but for how norms are joined to layers",
+        arguments: cases.filter { $0.blocks == 1 })
+    func noChange(_ example: Case) throws {
+        let plain = try example.example.network()
+        let parameters = try randomParameters(plain, seed: 6)
+        let adapted = try plain.withAdapters(rank: 3)
+        let numbers = try adaptedParameters(adapted, parameters, addends: 0)
+        let images = randomValues(2 * plain.input.count, "images")
+        let kept = try plain.keepingStatistics()
+        expectSameBits(
+            try output(adapted.network, of: images, numbers, mode: .training),
+            try output(kept, of: images, parameters, mode: .training), plain.name)
+        // A norm behind a convolution becomes part of its weights there, which it cannot behind a sum.
+        expectClose(
+            try output(adapted.network, of: images, numbers), try output(plain, of: images, parameters), within: 1e-5,
+            plain.name)
+    }
+
+    @Test("Adapters compute what weights W + A·B do", arguments: cases.filter { $0.blocks <= 1 }, [1, 4])
+    func lowRank(_ example: Case, rank: Int) throws {
+        let whole = try example.example.network()
+        // Of a whole network, and of its end alone, as it is trained.
+        let plain = example.blocks == 0 ? whole : try #require(try whole.split(beforeLast: 1)).head
+        let parameters = try randomParameters(plain, seed: 8)
+        let adapted = try plain.withAdapters(rank: rank)
+        let numbers = try adaptedParameters(adapted, parameters, addends: 0.3)
+        let changed = try parameters.copy()
+        try merged(adapted.adapters, numbers, into: changed)
+        let images = randomValues(2 * plain.input.count, "images")
+        let expected = try output(plain, of: images, changed)
+        expectClose(try output(adapted.network, of: images, numbers), expected, within: 1e-4, plain.name)
+        #expect(try output(plain, of: images, parameters) != expected)
+    }
+
+    @Test(
+        "Every convolution without groups and every dense layer has its adapter",
+        arguments: cases.filter { $0.blocks == 0 })
+    func everyLayer(_ example: Case) throws {
+        let network = try example.example.network()
+        let adapted = try network.withAdapters(rank: 2)
+        let expected = network.nodes.filter { node in
+            node.layer is Dense || (node.layer as? Convolution).map { $0.groups == 1 } == true
+        }.map(\.name)
+        let found = adapted.adapters.map { adapter in
+            switch adapter {
+            case .whole(let node, _), .factors(let node, _, _): node
+            }
+        }
+        #expect(found == expected && adapted.frozen == Set(network.nodes.map(\.name)))
+        #expect(adapted.network.output == network.output && adapted.network.input == network.input)
+        let layout = ParameterLayout(adapted.network)
+        for entry in ParameterLayout(network).entries { #expect(layout[entry.name]?.parameter == entry.parameter) }
+    }
+
+    @Test("Steps change every adapter and no bit of what is frozen", arguments: cases.filter { $0.blocks == 1 })
+    func frozen(_ example: Case) throws {
+        let plain = try #require(try example.example.network().split(beforeLast: 1)).head
+        let adapted = try plain.withAdapters(rank: 2)
+        let parameters = try adaptedParameters(adapted, try randomParameters(plain, seed: 2), addends: 0.1)
+        let before = try parameters.copy()
+        let plan = try Plan(
+            adapted.network, parameters: parameters,
+            options: Plan.Options(batchSize: 3, mode: .training, frozen: adapted.frozen))
+        // Without decay, so that it is gradients that change them.
+        let optimizer = try AdamW(.init(learningRate: 0.01, weightDecay: 0), for: parameters.layout)
+        for step in 0..<3 {
+            _ = plan.input.update(from: randomValues(plan.input.count, "input \(step)"))
+            plan.forward(count: 3)
+            _ = plan.outputGradient.update(from: randomValues(plan.outputGradient.count, "gradient \(step)"))
+            plan.backward(count: 3)
+            optimizer.step(plan)
+        }
+        for entry in parameters.layout.entries {
+            let (old, new) = (try #require(before[entry.name]), try #require(parameters[entry.name]))
+            if adapted.frozen.contains(entry.node) {
+                expectSameBits(new, old, entry.name)
+            } else {
+                #expect(old != new && new.allSatisfy(\.isFinite), "\(entry.name)")
+            }
+        }
+    }
+
+    @Test("A head may be replaced whatever its kind", arguments: [true, false])
+    func replacingHead(hasBias: Bool) throws {
+        let mean = node("mean", GlobalAveragePool(), "input")
+        let heads: [any Layer] = [
+            Dense(outputChannels: 2, hasBias: hasBias), Convolution(outputChannels: 2, kernelSize: 1, hasBias: hasBias),
+        ]
+        for head in heads {
+            let network = try Network(
+                name: "x", input: Shape(height: 4, width: 4, channels: 3), nodes: [mean, node("head", head, "mean")])
+            let wider = try network.replacingHead(outputs: 5)
+            #expect(wider.output == Shape(channels: 5) && wider.tunedPlace == network.tunedPlace)
+            #expect(ParameterLayout(wider).entries.map(\.name) == ParameterLayout(network).entries.map(\.name))
+            #expect(try wider.replacingHead(outputs: 2) == network)
+        }
+    }
+}
