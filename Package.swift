@@ -96,6 +96,9 @@ let package = Package(
             exclude: ["README.md"], swiftSettings: settings),
 
         .target(name: "TestSupport", dependencies: ["ImprintCore"], path: "Tests/TestSupport", swiftSettings: settings),
+        // A process that tests kill while it saves.
+        .executableTarget(
+            name: "SaveLoop", dependencies: ["ImprintFormats"], path: "Tests/SaveLoop", swiftSettings: settings),
         .testTarget(name: "ImprintCoreTests", dependencies: ["ImprintCore", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "ImprintImagesTests", dependencies: ["ImprintImages", "TestSupport"], exclude: ["Fixtures"],
@@ -122,6 +125,7 @@ let package = Package(
             name: "CLITests",
             dependencies: [
                 "ImprintCore", "ImprintImages", "ImprintNetwork", "ImprintFormats", "TestSupport", "imprint-cli",
+                "SaveLoop",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["Fixtures"], swiftSettings: settings),

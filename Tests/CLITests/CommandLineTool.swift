@@ -49,7 +49,7 @@ func run(_ program: URL, _ arguments: [String], folder: URL? = nil) throws -> Co
 
 /// A process inherits the signals that the thread which starts it has blocked: for tests that is any thread of a pool, with
 /// most of them blocked, and a shell then waits for ever.
-private func withoutBlockedSignals(_ body: () throws -> Void) rethrows {
+func withoutBlockedSignals(_ body: () throws -> Void) rethrows {
     var none = sigset_t()
     var before = sigset_t()
     sigemptyset(&none)
