@@ -8,9 +8,9 @@ internal import ImprintNetwork
 
 struct InspectCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "inspect", abstract: "Show what a weights file holds.")
+        commandName: "inspect", abstract: "Show what a weights file or a personalization holds.")
 
-    @Argument(help: "The weights file.")
+    @Argument(help: "The weights file, or what imprint personalize made.")
     var model: String
 
     @Flag(help: "Show how each layer is computed and what it takes.")
@@ -33,7 +33,14 @@ struct InspectCommand: ParsableCommand {
     }
 
     func run() throws {
-        let weights = try WeightsFile(contentsOf: URL(filePath: model))
+        let file = URL(filePath: model)
+        if Personalization.isOne(file) {
+            guard !plan else {
+                throw ValidationError("--plan: \(model) is a personalization, which has no network; inspect its model.")
+            }
+            return try show(Personalization(contentsOf: file))
+        }
+        let weights = try WeightsFile(contentsOf: file)
         let overview = plan ? try overview(of: weights) : nil
         if common.json {
             try Terminal.emit(InspectionLine(weights, plan: overview))
@@ -41,6 +48,24 @@ struct InspectCommand: ParsableCommand {
             try Terminal.show(
                 ([table(weights)] + (overview.map { [PlanTable.text($0)] } ?? [])).joined(separator: "\n\n"))
         }
+    }
+
+    private func show(_ personalization: Personalization) throws {
+        let line = PersonalizationLine(personalization)
+        guard !common.json else { return try Terminal.emit(line) }
+        let corrected = personalization.record.corrections.values.reduce(0, +)
+        func list(_ texts: [String]) -> String { texts.isEmpty ? "none" : texts.joined(separator: ", ") }
+        let lines = [
+            "format       \(line.format), a personalization",
+            "base         \(line.base)",
+            "new labels   \(list(line.added))",
+            "changes      the head for \(list(line.labels))"
+                + (line.layers.isEmpty ? "" : "; \(list(line.layers))") + ", \(line.parameters) numbers",
+            "photos       "
+                + list(line.examples.sorted { $0.key < $1.key }.map { "\($0.value) of \($0.key)" })
+                + (corrected > 0 ? "; \(corrected) corrections" : ""),
+        ]
+        try Terminal.show(lines.joined(separator: "\n"))
     }
 
     private func overview(of weights: WeightsFile) throws -> Plan.Overview {
@@ -62,6 +87,9 @@ struct InspectCommand: ParsableCommand {
             "digest       \(weights.digest ?? "–")",
         ]
         if let base = weights.base { lines.append("base         \(base)") }
+        if let rehearsal = weights.rehearsal {
+            lines.append("rehearsal    features of \(rehearsal.labels.count) training photos, for imprint personalize")
+        }
         if let training = weights.training {
             lines.append(
                 "training     \(training.trainingImages.values.reduce(0, +)) images, \(training.history.count) epochs, "
@@ -69,6 +97,33 @@ struct InspectCommand: ParsableCommand {
                     + "\(training.validationImages.isEmpty ? "training" : "validation") images")
         }
         return lines.joined(separator: "\n")
+    }
+}
+
+private struct PersonalizationLine: Encodable {
+    let format = "\(Personalization.formatVersion)"
+    let kind = "personalization"
+    let base: String
+    /// The labels that it adds.
+    let added: [String]
+    /// The labels whose numbers in the head it changes.
+    let labels: [String]
+    /// The weights before the head that it changes.
+    let layers: [String]
+    let parameters: Int
+    let examples: [String: Int]
+    let corrections: [String: Int]
+
+    init(_ personalization: Personalization) {
+        base = personalization.base
+        added = personalization.addedLabels
+        labels = personalization.columns.map(\.label)
+        layers = personalization.factors.map(\.parameter)
+        parameters =
+            personalization.columns.reduce(0) { $0 + $1.weights.count + 1 }
+            + personalization.factors.reduce(0) { $0 + $1.left.count + $1.right.count }
+        examples = personalization.record.examples
+        corrections = personalization.record.corrections
     }
 }
 
@@ -81,6 +136,8 @@ private struct InspectionLine: Encodable {
     let base: String?
     let layers: Int
     let preprocessing: Preprocessing
+    /// Of how many training photos it keeps features.
+    let rehearsal: Int
     let training: TrainingRecord?
     let plan: Plan.Overview?
     let engine: Engine?
@@ -94,13 +151,14 @@ private struct InspectionLine: Encodable {
         base = weights.base
         layers = weights.network.nodes.count
         preprocessing = weights.preprocessing
+        rehearsal = weights.rehearsal?.labels.count ?? 0
         training = weights.training
         self.plan = plan
         engine = plan.map { _ in Engine.current }
     }
 
     private enum CodingKeys: String, CodingKey {
-        case format, network, labels, parameters, digest, base, layers, preprocessing, training, plan, engine
+        case format, network, labels, parameters, digest, base, layers, preprocessing, rehearsal, training, plan, engine
     }
 
     /// Writes all keys; plan and engine are there where the plan was asked for; `null` where there is no value.
@@ -114,6 +172,7 @@ private struct InspectionLine: Encodable {
         try values.encode(base, forKey: .base)
         try values.encode(layers, forKey: .layers)
         try values.encode(preprocessing, forKey: .preprocessing)
+        try values.encode(rehearsal, forKey: .rehearsal)
         try values.encode(training, forKey: .training)
         try values.encodeIfPresent(plan, forKey: .plan)
         try values.encodeIfPresent(engine, forKey: .engine)

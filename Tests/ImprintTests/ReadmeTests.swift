@@ -40,6 +40,18 @@ private func artworkExample(photos: URL, leaf: URL, crest: URL, others: URL, mod
     // README example ends
 }
 
+private func personalizationExample(model: URL, photo: URL, other: URL, mine: URL) throws {
+    // README example begins
+    let session = try PersonalizationSession(try ImageClassifier(contentsOf: model))
+    try session.teach(photo, as: "MyLogo")
+    try session.correct(other, isNot: "MyLogo")
+    let best = try session.classifier.classify(other)[0]  // no lock: this may be any thread
+    print(best.label, best.confidence)
+    try session.undo()
+    try session.save(to: mine)
+    // README example ends
+}
+
 @Suite struct ReadmeTests {
     @Test("The README's examples are the code that this file compiles")
     func examplesAreCompiled() throws {
@@ -48,14 +60,14 @@ private func artworkExample(photos: URL, leaf: URL, crest: URL, others: URL, mod
         let lines = source.split(separator: "\n", omittingEmptySubsequences: false)
         let first = lines.indices.filter { lines[$0].hasSuffix("// README example begins") }
         let last = lines.indices.filter { lines[$0].hasSuffix("// README example ends") }
-        #expect(first.count == 2 && last.count == 2)
+        #expect(first.count == 3 && last.count == 3)
         for (first, last) in zip(first, last) {
             let example = lines[(first + 1)..<last].map { $0.hasPrefix("    ") ? $0.dropFirst(4) : $0 }
             #expect(readme.contains(example.joined(separator: "\n")))
         }
     }
 
-    @Test("The README's first example runs")
+    @Test("The README's first example runs, and that of personalization with its model")
     func exampleRuns() async throws {
         try await withTemporaryFolder { folder in
             for (label, value) in [("light", UInt8(200)), ("dark", 40)] {
@@ -71,6 +83,11 @@ private func artworkExample(photos: URL, leaf: URL, crest: URL, others: URL, mod
                 photos: folder.appending(path: "photos"), model: model,
                 photo: folder.appending(path: "photos/dark/0.png"))
             #expect(FileManager.default.fileExists(atPath: model.path))
+            let mine = folder.appending(path: "mine")
+            try personalizationExample(
+                model: model, photo: folder.appending(path: "photos/dark/0.png"),
+                other: folder.appending(path: "photos/light/0.png"), mine: mine)
+            #expect(FileManager.default.fileExists(atPath: mine.path))
         }
     }
 }

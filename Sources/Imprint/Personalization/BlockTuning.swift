@@ -28,8 +28,10 @@ final class BlockTuning {
     ///   - parameters: What they begin with.
     ///   - samples: Views, as what the layers before `part` make of them.
     ///   - rehearsal: Samples as the head reads them.
+    ///   - newCount: How many of the last outputs are of new labels.
     init(
-        _ part: Network, parameters: Parameters, rank: Int, samples: [TuningSample], rehearsal: [TuningSample]
+        _ part: Network, parameters: Parameters, rank: Int, samples: [TuningSample], rehearsal: [TuningSample],
+        newCount: Int
     ) throws {
         self.samples = samples
         self.rehearsal = rehearsal
@@ -53,7 +55,10 @@ final class BlockTuning {
                 _ = headPlan.input[(place * sample.features.count)...].update(fromContentsOf: sample.features)
             }
             headPlan.forward(count: rehearsal.count)
-            before = rehearsal.indices.map { softmax(headPlan.logits($0)) }
+            before = rehearsal.indices.map { place in
+                let logits = headPlan.logits(place)
+                return softmax(logits, ofFirst: logits.count - newCount)
+            }
         } else {
             before = []
         }

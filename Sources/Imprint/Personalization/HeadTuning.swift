@@ -49,7 +49,10 @@ struct HeadTuning {
     /// - Parameters:
     ///   - samples: With the same number of places each.
     ///   - trained: The outputs whose columns change.
-    init(_ head: TunedHead, _ samples: [TuningSample], trained: [Int], penalty: Float) throws {
+    ///   - newCount: How many of the last outputs are of new labels.
+    init(
+        _ head: TunedHead, _ samples: [TuningSample], trained: [Int], newCount: Int, penalty: Float
+    ) throws {
         let channels = head.channels
         self.head = head
         self.samples = samples
@@ -75,7 +78,10 @@ struct HeadTuning {
         scale.apply(to: plan.input)
         let sum = plan.input.reduce(0.0) { $0 + Double(abs($1)) }
         meanSum = max(Float(sum / Double(rows)), 1e-12)
-        before = samples.indices.map { softmax(logits(of: $0, nil).logits) }
+        before = samples.indices.map { place in
+            let logits = logits(of: place, nil).logits
+            return softmax(logits, ofFirst: logits.count - newCount)
+        }
     }
 
     /// How channels of features become alike: x ← (x − mean) / deviation, so that a step changes rare ones as much as others.

@@ -48,7 +48,8 @@ struct Tuning {
     private func tunedHead(_ start: Personalization, _ shouldStop: () throws -> Bool) throws -> Personalization {
         let trained = trainedOutputs
         let change = try HeadTuning(
-            try head(start), samples + rehearsal, trained: trained, penalty: configuration.penalty
+            try head(start), samples + rehearsal(start), trained: trained, newCount: newLabels.count,
+            penalty: configuration.penalty
         ).run(shouldStop: shouldStop)
         return start.adding(
             weight: change.weight, bias: change.bias, to: trained.map { outputs[$0] }, record: lesson.record)
@@ -58,7 +59,7 @@ struct Tuning {
         let part = try part(blocks: configuration.blocks, outputs: outputs.count)
         let change = try BlockTuning(
             part, parameters: weights.parameters(of: part, with: start), rank: configuration.rank, samples: samples,
-            rehearsal: rehearsal
+            rehearsal: rehearsal(start), newCount: newLabels.count
         ).run(shouldStop: shouldStop)
         return start.adding(weight: change.weight, bias: change.bias, to: outputs, record: lesson.record)
             .adding(change.factors)
@@ -98,11 +99,19 @@ struct Tuning {
             offsets: marks?.map(\.offset) ?? outputs.map { _ in 0 }, hasNone: marks != nil)
     }
 
-    /// The weights that new labels begin with: the normalised mean of their normalised features, as long as the base's weights are on the
-    /// average (Qi et al., "Low-shot learning with imprinted weights", 2018).
+    /// The weights that new labels begin with: the normalised mean of their features, as long as the base's weights are on the average
+    /// (Qi et al., "Low-shot learning with imprinted weights", 2018).
+    ///
+    /// Features of all photos have much in common, so that means are taken from that of the base's photos; the bias puts the border
+    /// half-way between the two.
     private func imprints() throws -> [Personalization.Column] {
         guard !newLabels.isEmpty else { return [] }
         func length(_ values: [Float]) -> Float { values.reduce(0) { $0 + $1 * $1 }.squareRoot() }
+        func mean(_ rows: [[Float]]) -> [Float] {
+            guard var sum = rows.first else { return [] }
+            for row in rows.dropFirst() { for (place, value) in row.enumerated() { sum[place] += value } }
+            return sum.map { $0 / Float(rows.count) }
+        }
         let features = try featuresOfHead()
         let own = weights.headLabels.count
         let baseWeight = base.weights.headWeight
@@ -110,17 +119,27 @@ struct Tuning {
         let usual = (0..<own).reduce(Float(0)) { sum, output in
             sum + length((0..<channels).map { baseWeight[$0 * own + output] }) / Float(own)
         }
+        let common =
+            weights.rehearsal.map { rehearsal in
+                mean(
+                    (0..<rehearsal.labels.count).map {
+                        Array(rehearsal.features[($0 * channels)..<(($0 + 1) * channels)])
+                    })
+            } ?? (0..<channels).map { _ in 0 }
         return newLabels.map { label in
-            var mean = [Float](repeating: 0, count: channels)
-            for (example, views) in zip(lesson.examples, features) where example.evidence == .isLabel(label) {
-                for view in views {
-                    let scale = 1 / max(length(view), 1e-12)
-                    for (row, value) in view.enumerated() { mean[row] += value * scale }
-                }
-            }
-            let scale = usual / max(length(mean), 1e-12)
-            return Personalization.Column(label: label, weights: mean.map { $0 * scale }, bias: 0)
+            let shown = zip(lesson.examples, features).filter { $0.0.evidence == .isLabel(label) }
+            let middle = mean(shown.flatMap(\.1))
+            let away = zip(middle, common).map { $0 - $1 }
+            let scale = usual / max(length(away), 1e-12)
+            let bias = zip(away, zip(middle, common)).reduce(0) { $0 - scale * $1.0 * ($1.1.0 + $1.1.1) / 2 }
+            return Personalization.Column(
+                label: label, weights: away.map { $0 * scale }, bias: hasBias ? bias : 0)
         }
+    }
+
+    /// Whether the head has biases.
+    private var hasBias: Bool {
+        weights.network.tunedPlace.map { weights.parameters["\(weights.network.nodes[$0].name).bias"] != nil } ?? false
     }
 
     /// What the head reads of each view of each example.
@@ -147,20 +166,30 @@ struct Tuning {
         }
     }
 
-    /// What the base was trained on.
-    private var rehearsal: [TuningSample] {
+    /// What the base was trained on, and what labels that were added before may have looked like.
+    private func rehearsal(_ start: Personalization) throws -> [TuningSample] {
         guard let rehearsal = weights.rehearsal, configuration.rehearsalWeight > 0 else { return [] }
         let count = rehearsal.labels.count
         let length = rehearsal.places * rehearsal.channels
         let places = base.features.places
-        return (0..<count).map { photo in
+        let features = (0..<count).map { photo in
             var features = Array(
                 rehearsal.features[(photo * length)..<((photo + 1) * length)].prefix(places * rehearsal.channels))
             // A file may keep fewer places of each photo: the last one again.
             while features.count < places * rehearsal.channels { features += features.suffix(rehearsal.channels) }
-            return TuningSample(
-                features: features, target: .asBefore, weight: configuration.rehearsalWeight / Float(count))
+            return features
         }
+        let own = features.map {
+            TuningSample(features: $0, target: .asBefore, weight: configuration.rehearsalWeight / Float(count))
+        }
+        let earlier = lesson.before?.addedLabels ?? []
+        guard !earlier.isEmpty else { return own }
+        let known = outputs.count - newLabels.count
+        let recalled = RecalledLabels(try head(start), known: known, features: features)
+        return own
+            + ((known - earlier.count)..<known).flatMap {
+                recalled.samples(of: $0, weight: configuration.rehearsalWeight / Float(known))
+            }
     }
 }
 

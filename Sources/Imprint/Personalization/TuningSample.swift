@@ -37,6 +37,11 @@ extension TuningSample.Target {
     }
 }
 
+/// The confidences of what was known before: those of the first labels, and 0 for new ones.
+func softmax(_ logits: [Float], ofFirst count: Int) -> [Float] {
+    softmax(Array(logits.prefix(count))) + logits.dropFirst(count).map { _ in 0 }
+}
+
 /// eᶻ / Σ eᶻ.
 func softmax(_ logits: [Float]) -> [Float] {
     Calibration(temperature: 1, errorBefore: 0, errorAfter: 0, images: 0).confidences(logits)
