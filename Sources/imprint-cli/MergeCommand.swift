@@ -9,8 +9,8 @@ struct MergeCommand: ParsableCommand {
         abstract: "Average several people's personalizations of a model into a new model.",
         discussion: """
             Each person counts by the number of photos. Labels that people added are added to the model. Only the files of imprint \
-            personalize are needed, no photos. With --clip and --noise the model tells next to nothing of any one person, and says how \
-            little (differential privacy); without them it may.
+            personalize are needed, no photos. With --clip and --noise there is a bound on what the model tells of any one person, which \
+            is printed (differential privacy); without them there is none.
             """)
 
     @Argument(help: "The weights file that all personalizations were made for; it stays as it is.")

@@ -45,7 +45,7 @@ import Testing
     @Test("More noise and a larger δ never give a larger ε, however large or small")
     func monotony() {
         let multipliers = stride(from: -3.0, through: 6, by: 0.25).map { pow(10, $0) }
-        for delta in [1e-300, 1e-12, 1e-5, 0.5] {
+        for delta in [1e-300, 1e-12, 1e-5, 0.3] {
             let found = multipliers.map { GaussianMechanism.epsilon(multiplier: $0, delta: delta) }
             #expect(zip(found, found.dropFirst()).allSatisfy { $0 >= $1 } && found.allSatisfy(\.isFinite), "\(found)")
             let larger = multipliers.map { GaussianMechanism.epsilon(multiplier: $0, delta: 2 * delta) }
