@@ -14,7 +14,8 @@ struct ImprintCommand: AsyncParsableCommand {
         abstract: "Train image classifiers on this machine, and run them. No photo leaves it.",
         version: "0.1.0",
         subcommands: [
-            TrainCommand.self, EvaluateCommand.self, ClassifyCommand.self, PersonalizeCommand.self, InspectCommand.self,
-            AuditCommand.self, PrepareCommand.self, DrawCommand.self, AugmentCommand.self, BenchCommand.self,
+            TrainCommand.self, EvaluateCommand.self, ClassifyCommand.self, PersonalizeCommand.self, MergeCommand.self,
+            InspectCommand.self, AuditCommand.self, PrepareCommand.self, DrawCommand.self, AugmentCommand.self,
+            BenchCommand.self,
         ])
 }

@@ -58,7 +58,7 @@ public struct Personalization: Sendable, Equatable {
         }
 
         /// The product A·B, [rows, columns].
-        var product: [Float] {
+        package var product: [Float] {
             let (rows, columns) = (left.count / rank, right.count / rank)
             var product = [Float](repeating: 0, count: rows * columns)
             for row in 0..<rows {

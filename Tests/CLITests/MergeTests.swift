@@ -1,0 +1,82 @@
+import Foundation
+import ImprintFormats
+import ImprintImages
+import ImprintNetwork
+import TestSupport
+import Testing
+
+@Suite struct MergeTests {
+    /// Writes a base that has learnt nothing, and personalizations of it that each add a label.
+    private func writeFiles(to folder: URL) throws {
+        let network = try Network.logonet(labels: 2, inputSize: 16, width: 0.1)
+        let base = WeightsFile(
+            network: network, parameters: try Parameters(network, seed: 1), labels: ["bright", "dark"],
+            preprocessing: Preprocessing(width: 16, height: 16, cropAndScale: .scaleFit))
+        let digest = try base.write(to: folder.appending(path: "base.imprint"))
+        let channels = try #require(network.headChannels)
+        for (name, base) in [("one", digest), ("two", digest), ("foreign", String(repeating: "0", count: 64))] {
+            try Personalization(
+                base: base, addedLabels: [name],
+                columns: ["dark", name].map {
+                    Personalization.Column(label: $0, weights: [Float](repeating: 0.5, count: channels), bias: 1)
+                },
+                record: Personalization.Record(examples: ["dark": 3, name: 1])
+            ).write(to: folder.appending(path: "\(name).delta"))
+        }
+    }
+
+    @Test("Merges personalizations, and says what came of it in words and in JSON") func merge() throws {
+        try withTemporaryFolder { folder in
+            try writeFiles(to: folder)
+            let words = try imprint(
+                "merge", "base.imprint", "one.delta", "two.delta", "--output", "plain.imprint", folder: folder)
+            #expect(words.status == 0 && words.output.isEmpty, "\(words.errors)")
+            #expect(words.errors.contains("2 people, learned from 8 photos. Wrote plain.imprint."), "\(words.errors)")
+            #expect(words.errors.contains("New labels: one, two."))
+            let plain = try WeightsFile(contentsOf: folder.appending(path: "plain.imprint"))
+            let base = try WeightsFile(contentsOf: folder.appending(path: "base.imprint"))
+            #expect(plain.labels == ["bright", "dark", "one", "two"] && plain.base == base.digest)
+
+            let noisy = try imprint(
+                "merge", "base.imprint", "one.delta", "two.delta", "--output", "noisy.imprint", "--clip", "0.5",
+                "--noise",
+                "1", "--json", folder: folder)
+            let line = try #require(noisy.lines.first, "\(noisy.errors)")
+            #expect(
+                line.keys.sorted() == [
+                    "added", "clipped", "delta", "epsilon", "event", "examples", "keepsRehearsal", "leftOut", "output",
+                    "users",
+                ])
+            #expect(line["leftOut"] as? [String] == ["one", "two"] && line["added"] as? [String] == [])
+            #expect(line["users"] as? Int == 2 && line["examples"] as? Int == 8 && line["clipped"] as? Int == 2)
+            #expect(abs(try #require(line["epsilon"] as? Double) - 4.3771780956812) < 1e-6)
+            #expect(line["delta"] as? Double == 1e-5 && line["keepsRehearsal"] as? Bool == false)
+            #expect(try WeightsFile(contentsOf: folder.appending(path: "noisy.imprint")).labels == base.labels)
+        }
+    }
+
+    @Test(
+        "What cannot be merged is refused and nothing is written",
+        arguments: [
+            ("base.imprint one.delta foreign.delta --output m", 1, "foreign.delta: was made for another model"),
+            ("one.delta two.delta --output m", 1, "is a personalization, not a model"),
+            ("base.imprint one.delta --output nowhere/m", 1, "nowhere"),
+            ("base.imprint one.delta --output ./one.delta", 64, "which would replace one.delta"),
+            ("base.imprint one.delta --output base.imprint", 64, "which would replace base.imprint"),
+            ("base.imprint one.delta ./one.delta --output m", 64, "./one.delta is given twice"),
+            ("base.imprint one.delta --output m --noise 1", 64, "add --clip"),
+            ("base.imprint one.delta --output m --seed 1", 64, "add --noise"),
+            ("base.imprint one.delta --output m --clip 0", 64, "--clip is 0.0, expected more than 0"),
+            ("base.imprint one.delta --output m --clip 1 --noise 0", 64, "--noise is 0.0, expected 0.001 to 1000000"),
+        ])
+    func refusals(arguments: String, status: Int32, message: String) throws {
+        try withTemporaryFolder { folder in
+            try writeFiles(to: folder)
+            let before = try Data(contentsOf: folder.appending(path: "one.delta"))
+            let run = try shell("$imprint merge \(arguments)", folder: folder)
+            #expect(run.status == status && run.errors.contains(message), "\(run.errors)")
+            #expect(!FileManager.default.fileExists(atPath: folder.appending(path: "m").path))
+            #expect(try Data(contentsOf: folder.appending(path: "one.delta")) == before)
+        }
+    }
+}
