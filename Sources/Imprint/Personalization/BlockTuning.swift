@@ -21,7 +21,8 @@ final class BlockTuning {
     /// The last blocks with the head, and the head alone; both with adapters.
     private let plan: Plan
     private let headPlan: Plan?
-    private let before: [[Float]]
+    /// What rehearsal samples were judged before, [samples, labels].
+    private let before: [Float]
 
     /// - Parameters:
     ///   - part: The last blocks and the head, without a softmax.
@@ -55,9 +56,10 @@ final class BlockTuning {
                 _ = headPlan.input[(place * sample.features.count)...].update(fromContentsOf: sample.features)
             }
             headPlan.forward(count: rehearsal.count)
-            before = rehearsal.indices.map { place in
-                let logits = headPlan.logits(place)
-                return softmax(logits, ofFirst: logits.count - newCount)
+            before = rehearsal.indices.flatMap { place in
+                var logits = headPlan.logits(place)
+                softmax(&logits, ofFirst: logits.count - newCount)
+                return logits
             }
         } else {
             before = []
@@ -100,8 +102,7 @@ final class BlockTuning {
         }
         plan.forward(count: batch.count)
         for (row, place) in batch.enumerated() {
-            let slope = samples[place].target.slope(plan.logits(row), before: [])
-            plan.setGradient(slope, of: row, weight: samples[place].weight / total)
+            plan.setGradient(of: row, samples[place], before: [], weight: samples[place].weight / total)
         }
         plan.backward(count: batch.count)
     }
@@ -115,8 +116,9 @@ final class BlockTuning {
         for entry in shared { headPlan.parameters[entry.name] = plan.parameters[entry.name] }
         headPlan.forward(count: rehearsal.count)
         for (row, sample) in rehearsal.enumerated() {
+            let labels = before.count / rehearsal.count
             headPlan.setGradient(
-                sample.target.slope(headPlan.logits(row), before: before[row]), of: row, weight: sample.weight)
+                of: row, sample, before: before[(row * labels)..<((row + 1) * labels)], weight: sample.weight)
         }
         headPlan.backward(count: rehearsal.count)
         for entry in shared {
@@ -163,7 +165,10 @@ extension Plan {
         return Array(output[(row * labels)..<((row + 1) * labels)])
     }
 
-    fileprivate func setGradient(_ slope: [Float], of row: Int, weight: Float) {
+    /// Writes the gradient of a sample's loss, which is at `row`.
+    fileprivate func setGradient(of row: Int, _ sample: TuningSample, before: ArraySlice<Float>, weight: Float) {
+        var slope = logits(row)
+        sample.target.differentiate(&slope, before: before)
         for (label, value) in slope.enumerated() { outputGradient[row * slope.count + label] = weight * value }
     }
 }

@@ -39,8 +39,8 @@ struct HeadTuning {
     private let places: Int
     /// The logits of each place without a change, [samples, places, outputs].
     private let fixed: [Float]
-    /// What each sample was judged before.
-    private var before: [[Float]] = []
+    /// What each sample was judged before, [samples, labels].
+    private var before: [Float]
     private let plan: Plan
     private let scale: Scale
     /// The mean sum of the magnitudes of a row.
@@ -48,7 +48,7 @@ struct HeadTuning {
 
     /// - Parameters:
     ///   - samples: With the same number of places each.
-    ///   - trained: The outputs whose columns change.
+    ///   - trained: The outputs whose columns change, in order.
     ///   - newCount: How many of the last outputs are of new labels.
     init(
         _ head: TunedHead, _ samples: [TuningSample], trained: [Int], newCount: Int, penalty: Float
@@ -78,9 +78,12 @@ struct HeadTuning {
         scale.apply(to: plan.input)
         let sum = plan.input.reduce(0.0) { $0 + Double(abs($1)) }
         meanSum = max(Float(sum / Double(rows)), 1e-12)
-        before = samples.indices.map { place in
-            let logits = logits(of: place, nil).logits
-            return softmax(logits, ofFirst: logits.count - newCount)
+        var scratch = Scratch(head)
+        before = []
+        for place in samples.indices {
+            evaluate(place, nil, &scratch)
+            softmax(&scratch.logits, ofFirst: scratch.logits.count - newCount)
+            before += scratch.logits
         }
     }
 
@@ -152,38 +155,49 @@ struct HeadTuning {
         return Change(weight: weight, bias: bias)
     }
 
-    /// The logits of a sample, and at which of its places each is highest; with a change where there is one.
-    private func logits(
-        of sample: Int, _ change: UnsafeMutableBufferPointer<Float>?
-    ) -> (logits: [Float], places: [Int]) {
-        let outputs = head.outputs
-        var logits = [Float](repeating: -.infinity, count: outputs)
-        var highest = [Int](repeating: 0, count: outputs)
-        var values = logits
-        for place in 0..<places {
-            let row = sample * places + place
-            for output in 0..<outputs { values[output] = fixed[row * outputs + output] }
-            if let change {
-                for (column, output) in trained.enumerated() { values[output] += change[row * trained.count + column] }
-            }
-            for output in 0..<outputs where values[output] > logits[output] {
-                (logits[output], highest[output]) = (values[output], place)
-            }
+    /// What is computed of a sample, in memory that serves for the next one too.
+    private struct Scratch {
+        /// The logits; with that of none, where there is one.
+        var logits: [Float]
+        /// At which place each output is highest.
+        var places: [Int]
+
+        init(_ head: TunedHead) {
+            logits = [Float](repeating: 0, count: head.outputs + (head.hasNone ? 1 : 0))
+            places = [Int](repeating: 0, count: head.outputs)
         }
-        for output in 0..<outputs { logits[output] = head.slopes[output] * logits[output] + head.offsets[output] }
-        return (head.hasNone ? logits + [0] : logits, highest)
+    }
+
+    /// The logits of a sample; with a change where there is one.
+    private func evaluate(_ sample: Int, _ change: UnsafeMutableBufferPointer<Float>?, _ scratch: inout Scratch) {
+        let outputs = head.outputs
+        for label in scratch.logits.indices { scratch.logits[label] = label < outputs ? -.infinity : 0 }
+        var column = 0
+        for output in 0..<outputs {
+            let isTrained = column < trained.count && trained[column] == output
+            for place in 0..<places {
+                let row = sample * places + place
+                var value = fixed[row * outputs + output]
+                if let change, isTrained { value += change[row * trained.count + column] }
+                if value > scratch.logits[output] { (scratch.logits[output], scratch.places[output]) = (value, place) }
+            }
+            scratch.logits[output] = head.slopes[output] * scratch.logits[output] + head.offsets[output]
+            if isTrained { column += 1 }
+        }
     }
 
     /// The gradient of the loss by what the change adds to the logits of each place.
     private func writeGradients() {
         let gradient = plan.outputGradient
         gradient.update(repeating: 0)
+        var scratch = Scratch(head)
+        let labels = scratch.logits.count
         for (place, sample) in samples.enumerated() {
-            let (logits, highest) = logits(of: place, plan.output)
-            let slope = sample.target.slope(logits, before: before[place])
+            evaluate(place, plan.output, &scratch)
+            sample.target.differentiate(&scratch.logits, before: before[(place * labels)..<((place + 1) * labels)])
             for (column, output) in trained.enumerated() {
-                let row = place * places + highest[output]
-                gradient[row * trained.count + column] = sample.weight * head.slopes[output] * slope[output]
+                let row = place * places + scratch.places[output]
+                gradient[row * trained.count + column] = sample.weight * head.slopes[output] * scratch.logits[output]
             }
         }
     }

@@ -1,5 +1,4 @@
 internal import Foundation
-internal import ImprintFormats
 
 /// Samples of labels that an earlier personalization added, whose photos are gone.
 ///
@@ -44,7 +43,9 @@ struct RecalledLabels {
         return features.prefix(Self.count).compactMap { feature in
             let start = logits(feature, bias: true)
             func confidence(_ way: Float) -> Float {
-                softmax(zip(start, slope).map { $0 + way * $1 })[output]
+                var logits = zip(start, slope).map { $0 + way * $1 }
+                softmax(&logits)
+                return logits[output]
             }
             var way: Float = 0.01
             while confidence(way) < Self.confidence && way < 1e6 { way *= 1.2 }

@@ -1,4 +1,4 @@
-internal import ImprintFormats
+internal import Foundation
 
 /// What was shown, as the head sees it.
 struct TuningSample: Sendable {
@@ -20,29 +20,30 @@ struct TuningSample: Sendable {
 }
 
 extension TuningSample.Target {
-    /// The gradient of the loss by the logits z.
+    /// Puts the gradient of the loss by the logits z in their place.
     /// - Parameter before: The confidences from before.
-    func slope(_ logits: [Float], before: [Float]) -> [Float] {
-        var slope = softmax(logits)
+    func differentiate(_ logits: inout [Float], before: ArraySlice<Float>) {
+        softmax(&logits)
         switch self {
-        case .label(let label): slope[label] -= 1
-        case .asBefore: for label in slope.indices { slope[label] -= before[label] }
+        case .label(let label): logits[label] -= 1
+        case .asBefore: for (label, place) in zip(logits.indices, before.indices) { logits[label] -= before[place] }
         case .not(let label):
-            let own = slope[label]
+            let own = logits[label]
             // Where it is all but sure, the rest shares next to nothing; no more than that may be divided by.
             let factor = own / max(1 - own, 1e-6)
-            for other in slope.indices { slope[other] = other == label ? own : -slope[other] * factor }
+            for other in logits.indices { logits[other] = other == label ? own : -logits[other] * factor }
         }
-        return slope
     }
 }
 
-/// The confidences of what was known before: those of the first labels, and 0 for new ones.
-func softmax(_ logits: [Float], ofFirst count: Int) -> [Float] {
-    softmax(Array(logits.prefix(count))) + logits.dropFirst(count).map { _ in 0 }
-}
-
-/// eᶻ / Σ eᶻ.
-func softmax(_ logits: [Float]) -> [Float] {
-    Calibration(temperature: 1, errorBefore: 0, errorAfter: 0, images: 0).confidences(logits)
+/// Puts eᶻ / Σ eᶻ in the place of logits z; the labels from `count` on count as new, with a confidence of 0.
+func softmax(_ logits: inout [Float], ofFirst count: Int? = nil) {
+    let count = count ?? logits.count
+    let largest = logits[..<count].max() ?? 0
+    var sum: Float = 0
+    for label in logits.indices {
+        logits[label] = label < count ? exp(logits[label] - largest) : 0
+        sum += logits[label]
+    }
+    for label in logits.indices { logits[label] /= sum }
 }
