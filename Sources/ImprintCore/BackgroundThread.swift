@@ -3,8 +3,9 @@ internal import Foundation
 /// Runs `body` on a thread of the lowest priority and waits for it.
 public func onBackgroundThread<Value>(_ body: () throws -> Value) throws -> Value {
     try withoutActuallyEscaping(body) { body in
-        // The thread has ended with the body before this call returns: nothing is used by two threads at a time.
-        nonisolated(unsafe) let body = body
+        // The thread is done with the body before this call returns, and lets go of it before it says so: nothing is used by two threads
+        // at a time.
+        nonisolated(unsafe) var work: (() throws -> Value)? = body
         nonisolated(unsafe) var result: Result<Value, any Error>?
         let done = DispatchSemaphore(value: 0)
         let thread = Thread {
@@ -12,7 +13,8 @@ public func onBackgroundThread<Value>(_ body: () throws -> Value) throws -> Valu
                 // Of this thread alone: the system takes its number for that of a process.
                 setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19)
             #endif
-            result = Result { try body() }
+            result = work.map { work in Result { try work() } }
+            work = nil
             done.signal()
         }
         thread.qualityOfService = .background
