@@ -7,7 +7,8 @@ import Testing
     @Test(
         "Help pages are as they were",
         arguments: [
-            "", "train", "evaluate", "classify", "inspect", "audit", "prepare", "augment", "draw", "bench", "personalize", "merge",
+            "", "train", "evaluate", "classify", "inspect", "audit", "prepare", "augment", "draw", "bench",
+            "personalize", "merge",
         ])
     func helpPages(verb: String) throws {
         let page = verb.isEmpty ? try imprint("--help") : try imprint(verb, "--help")
