@@ -43,6 +43,8 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
     case nothingTaught
     /// A file that is to keep features holds something else.
     case foreignCache(file: String)
+    /// A file of features is not as it was written.
+    case damagedCache(file: String)
 
     /// A sentence that says what was found, what was expected and how to mend it.
     public var description: String {
@@ -63,8 +65,8 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
         case .notMeasured(let what, let labels):
             "the model has no \(what) of \(labels.prefix(5).joined(separator: ", "))"
                 + (labels.count > 5 ? " and \(labels.count - 5) more labels" : "")
-                + ": its training measured none on images of them; train it again with images of every label to validate on, "
-                + "or choose a threshold as a number"
+                + ": its training measured none on images of them, nor does a personalization of labels that it adds; train it again with images of "
+                + "every label to validate on, or choose a threshold as a number"
         case .stoppedTooEarly(nil):
             "training was stopped before its first epoch was done, so there is no model"
         case .stoppedTooEarly(let checkpoint?):
@@ -95,7 +97,7 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
             "\(file) is the checkpoint of another run: \(setting) is \(found), expected \(expected); set it back to resume, or begin "
                 + "anew with another folder"
         case .unknownLabel(let label, let known):
-            "\(label.debugDescription) is no label of the classifier; its labels are \(known.joined(separator: ", "))"
+            "\(label.debugDescription) is no label of the classifier; use one of its labels, \(known.joined(separator: ", "))"
         case .labelCannotBeAdded(let label, let known):
             "\(label.debugDescription) is no label of the model, which spots marks and has \(known.joined(separator: ", ")); to add a mark, "
                 + "train a model with --artwork of both, or rename the folder to one of its labels"
@@ -104,6 +106,8 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
                 + "allow more memory"
         case .foreignCache(let file):
             "\(file) is no file of features, expected one that imprint personalize --cache made, or none yet; choose another name"
+        case .damagedCache(let file):
+            "\(file) is damaged: the digest of its features is another than it says; remove it, so that they are computed anew"
         case .nothingTaught:
             "nothing was taught, so there is nothing to save; show photos first"
         case .unusableCheckpoint(let reason):

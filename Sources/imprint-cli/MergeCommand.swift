@@ -81,7 +81,8 @@ struct MergeCommand: ParsableCommand {
             try Terminal.emit(
                 FinishedLine(
                     output: output, users: merge.users, examples: merge.examples, added: merge.addedLabels,
-                    leftOut: merge.leftOutLabels, epsilon: merge.privacy?.epsilon, delta: merge.privacy?.delta,
+                    leftOut: merge.leftOutLabels, epsilon: .some(merge.privacy?.epsilon),
+                    delta: .some(merge.privacy?.delta),
                     clipped: merge.clipped, keepsRehearsal: merge.weights.rehearsal != nil))
         } else {
             tell(merge)
@@ -123,8 +124,9 @@ private struct FinishedLine: Encodable {
     let examples: Int
     let added: [String]
     let leftOut: [String]
-    let epsilon: Double?
-    let delta: Double?
+    /// `null` without noise.
+    let epsilon: Double??
+    let delta: Double??
     let clipped: Int
     let keepsRehearsal: Bool
 }

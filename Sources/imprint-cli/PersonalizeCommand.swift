@@ -176,8 +176,8 @@ struct PersonalizeCommand: ParsableCommand {
                     seconds: result.seconds, bytes: bytes, output: output, base: personalization?.base,
                     labels: session.classifier.labels, added: personalization?.addedLabels ?? [],
                     images: result.examples, skipped: result.skipped.map(SkippedLine.init), leftOut: result.leftOut,
-                    ending: result.ending.rawValue, accuracyBefore: result.accuracy?.before,
-                    accuracyAfter: result.accuracy?.after))
+                    ending: result.ending.rawValue, accuracyBefore: .some(result.accuracy?.before),
+                    accuracyAfter: .some(result.accuracy?.after)))
             return
         }
         if result.leftOut > 0 {
@@ -208,6 +208,7 @@ private struct FinishedLine: Encodable {
     let skipped: [SkippedLine]
     let leftOut: Int
     let ending: String
-    let accuracyBefore: Double?
-    let accuracyAfter: Double?
+    /// `null` where it was not measured.
+    let accuracyBefore: Double??
+    let accuracyAfter: Double??
 }

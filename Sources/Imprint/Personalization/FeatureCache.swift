@@ -11,26 +11,34 @@ final class FeatureCache {
     private let key: String
     private var views: [String: [Float]] = [:]
     private let viewCount: Int
+    /// How many numbers a view has.
+    private let length: Int
     private var isSaved = true
 
     /// The keys of the metadata.
     private static let format = "imprint.features"
     private static let keyKey = "imprint.key"
+    private static let digest = "imprint.digest"
 
     /// Opens the file at `url`; there need be none yet.
     /// - Throws: `SafetensorsError` or `FileError` where there is a file that cannot be read, `ImprintError.foreignCache` where it is none.
-    init(_ url: URL, base: String, blocks: Int, views viewCount: Int) throws {
+    init(_ url: URL, base: String, blocks: Int, views viewCount: Int, length: Int) throws {
         self.url = url
         self.viewCount = viewCount
-        key = "\(base) blocks \(blocks) views \(viewCount)"
+        key = "\(base) blocks \(blocks) views \(viewCount) length \(length)"
+        self.length = length
         guard FileManager.default.fileExists(atPath: url.path) else {
             try AtomicFile.checkWritable(url)
             return
         }
         let file = try Safetensors.File(contentsOf: url)
-        guard file.header.metadata[Self.format] != nil else { throw ImprintError.foreignCache(file: url.path) }
-        guard file.header.metadata[Self.keyKey] == key else { return }
-        for tensor in file.header.tensors { views[tensor.name] = try file.values(of: tensor) }
+        let texts = file.header.metadata
+        guard texts[Self.format] != nil else { throw ImprintError.foreignCache(file: url.path) }
+        guard texts[Self.format] == "1", texts[Self.keyKey] == key else { return }
+        guard texts[Self.digest] == (try file.dataDigest()) else { throw ImprintError.damagedCache(file: url.path) }
+        for tensor in file.header.tensors where tensor.count == viewCount * length {
+            views[tensor.name] = try file.values(of: tensor)
+        }
     }
 
     /// The name of a photo in the file: the digest of its bytes.
@@ -40,8 +48,7 @@ final class FeatureCache {
 
     /// The features of each view of a photo, where they are known.
     func features(_ name: String) -> [[Float]]? {
-        guard let all = views[name], !all.isEmpty, all.count.isMultiple(of: viewCount) else { return nil }
-        let length = all.count / viewCount
+        guard let all = views[name], all.allSatisfy(\.isFinite) else { return nil }
         return (0..<viewCount).map { Array(all[($0 * length)..<(($0 + 1) * length)]) }
     }
 
@@ -56,7 +63,7 @@ final class FeatureCache {
     func save() throws {
         guard !isSaved else { return }
         let tensors = views.map { Safetensors.Tensor(name: $0.key, shape: [$0.value.count], values: $0.value) }
-        try Safetensors.write(tensors, to: url) { _ in [Self.format: "1", Self.keyKey: key] }
+        try Safetensors.write(tensors, to: url) { [Self.format: "1", Self.keyKey: key, Self.digest: $0] }
         isSaved = true
     }
 }

@@ -28,6 +28,12 @@ final class FeaturePool: Sendable {
     /// How many places of an image have features.
     var places: Int { weights.spotting == nil ? 1 : SpotFeatures.places }
 
+    /// How many numbers the features of one view of an image have.
+    func length(blocks: Int) throws -> Int {
+        let result = try parts(blocks: blocks).features.output
+        return weights.spotting == nil ? result.count : places * result.channels
+    }
+
     /// The network up to the last blocks that change, and those with the head.
     func parts(blocks: Int) throws -> (features: Network, head: Network) {
         let network = weights.network
@@ -87,7 +93,7 @@ final class FeaturePool: Sendable {
     }
 
     /// The least number of blocks that hold all layers that change.
-    private func blocks(changedBy personalization: Personalization) throws -> Int {
+    func blocks(changedBy personalization: Personalization) throws -> Int {
         let names = Set(personalization.factors.map(\.parameter))
         for blocks in 0...weights.network.greatestAdaptedBlocks {
             let layout = ParameterLayout(try parts(blocks: blocks).head)

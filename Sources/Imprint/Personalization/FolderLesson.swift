@@ -64,12 +64,14 @@ extension PersonalizationSession {
         let limit = configuration.timeLimit?.seconds ?? .infinity
         // A fifth is for the steps.
         func isTimeUp(_ share: Double) -> Bool { clock.seconds >= limit * share }
-        let all =
-            folder.inTurn.map { (photo: $0.url, evidence: Evidence.isLabel(folder.labels[$0.label])) }
-            + corrections.map { (photo: $0.photo, evidence: Evidence.isNot($0.isNot)) }
+        let all = inTurn(
+            folder.items.map { (photo: $0.url, evidence: Evidence.isLabel(folder.labels[$0.label])) }
+                + corrections.map { (photo: $0.photo, evidence: Evidence.isNot($0.isNot)) })
+        var saved = clock.seconds
         let store = try cache.map {
             try FeatureCache(
-                $0, base: base.weights.identity, blocks: configuration.blocks, views: views.count)
+                $0, base: base.weights.identity, blocks: configuration.blocks, views: views.count,
+                length: base.features.length(blocks: configuration.blocks))
         }
         defer { try? store?.save() }
 
@@ -93,6 +95,11 @@ extension PersonalizationSession {
                 }
             }
             onProgress(min(start + portion, all.count), all.count)
+            // Whatever ends the process, no more than this is computed again.
+            if clock.seconds - saved > 5 {
+                try store?.save()
+                saved = clock.seconds
+            }
             let bytes = examples.reduce(0) { $0 + $1.byteCount }
             if let each = examples.first?.byteCount, bytes / each > room(for: each) {
                 examples = Array(examples.prefix(room(for: each)))
@@ -101,15 +108,29 @@ extension PersonalizationSession {
             }
         }
         try store?.save()
+        if examples.isEmpty && ending == .memoryLimit {
+            throw ImprintError.noRoom(byteCount: configuration.memoryLimit + 1, limit: configuration.memoryLimit)
+        }
+        if ending == .completed {
+            try SkippedImage.checkEnoughIsLeft(
+                of: folder.items,
+                readable: folder.items.filter { item in !skipped.contains { $0.url == item.url } }, skipped: skipped,
+                labels: folder.labels)
+        }
         guard !examples.isEmpty, 2 * skipped.count <= all.count else {
             throw ImageError.tooManyUnreadable(images: all.count, skipped: skipped)
         }
-        try show(examples) {
-            try control.check()
-            if isTimeUp(1) { ending = .timeLimit }
+        func stops() throws -> Bool {
+            onProgress(all.count, all.count)
+            try control.check(waits: false)
             return isTimeUp(1)
         }
-        let accuracy = limit.isFinite && isTimeUp(0.5) ? nil : try crossValidated(folds: 5)
+        try show(examples) {
+            let isOver = try stops()
+            if isOver { ending = .timeLimit }
+            return isOver
+        }
+        let accuracy = isTimeUp(0.5) ? nil : try crossValidated(folds: 5, shouldStop: stops)
         return PersonalizationResult(
             examples: examples.count, skipped: skipped, leftOut: all.count - skipped.count - examples.count,
             ending: ending, seconds: clock.seconds, accuracy: accuracy)
@@ -119,7 +140,8 @@ extension PersonalizationSession {
     private func features(
         _ photos: [(photo: URL, evidence: Evidence)], _ store: FeatureCache?, _ workers: Workers
     ) throws -> [Result<Example, ImageError>] {
-        let names = try photos.map { item in store == nil ? nil : try FeatureCache.name(of: item.photo) }
+        // A photo that cannot be read is skipped further down.
+        let names = photos.map { item in store == nil ? nil : try? FeatureCache.name(of: item.photo) }
         let known = names.map { name in name.flatMap { store?.features($0) } }
         let outcomes = try workers.map(photos.count) { place throws -> Result<Example, ImageError> in
             if let views = known[place] { return .success(Example(evidence: photos[place].evidence, views: views)) }
@@ -136,12 +158,12 @@ extension PersonalizationSession {
     }
 }
 
-extension ImageFolder {
-    /// The images of each label in turn.
-    fileprivate var inTurn: [Item] {
-        let byLabel = labels.indices.map { label in items.filter { $0.label == label } }
-        return (0..<(byLabel.map(\.count).max() ?? 0)).flatMap { round in
-            byLabel.compactMap { $0.indices.contains(round) ? $0[round] : nil }
-        }
+/// The photos of each label in turn, and those that are not of it.
+private func inTurn(_ photos: [(photo: URL, evidence: Evidence)]) -> [(photo: URL, evidence: Evidence)] {
+    var rounds: [Evidence: Int] = [:]
+    let numbered = photos.enumerated().map { place, photo in
+        defer { rounds[photo.evidence, default: 0] += 1 }
+        return (round: rounds[photo.evidence, default: 0], place: place)
     }
+    return numbered.sorted { ($0.round, $0.place) < ($1.round, $1.place) }.map { photos[$0.place] }
 }

@@ -2,7 +2,8 @@ public import Foundation
 
 /// Pauses, resumes or ends the learning of a folder of photos, from any thread.
 ///
-/// It takes effect after the photo or step that is at work, a few milliseconds later.
+/// Cancelling takes effect after the photo or step that is at work, a few milliseconds later; pausing after the photo: the steps that
+/// follow the last one run through.
 public final class PersonalizationControl: Sendable {
     private let condition = NSCondition()
     private nonisolated(unsafe) var isPaused = false
@@ -27,12 +28,12 @@ public final class PersonalizationControl: Sendable {
         condition.unlock()
     }
 
-    /// Waits while paused.
+    /// Waits while paused, where it is a place to wait.
     /// - Throws: `CancellationError` where the work is to end.
-    func check() throws {
+    func check(waits: Bool = true) throws {
         condition.lock()
         defer { condition.unlock() }
-        while isPaused && !isCancelled { condition.wait() }
+        while waits && isPaused && !isCancelled { condition.wait() }
         if isCancelled { throw CancellationError() }
     }
 }

@@ -60,6 +60,14 @@ public final class PersonalizationSession: Sendable {
         base = try classifier.personalized(with: nil)
         self.configuration = configuration
         _ = try base.features.parts(blocks: configuration.blocks)
+        if let before = classifier.personalization, !before.factors.isEmpty {
+            let least = try base.features.blocks(changedBy: before)
+            guard configuration.blocks >= least else {
+                throw ImprintError.invalidSetting(
+                    name: "blocks", found: "\(configuration.blocks)",
+                    expected: "at least \(least), as the personalization to go on from has")
+            }
+        }
         state = Mutex(State(lesson: Lesson(before: classifier.personalization)))
         published = ManagedAtomic(Published(classifier))
     }
@@ -103,7 +111,10 @@ public final class PersonalizationSession: Sendable {
         }
     }
 
-    /// Forgets all that was shown of a label, in this session and before; an added label is gone.
+    /// Forgets the photos of a label that were shown in this session, and what an earlier one changed of the label's own numbers; an added
+    /// label is gone.
+    ///
+    /// What photos of it did to other labels in an earlier session, and to layers before the head, stays.
     /// - Throws: `ImprintError.unknownLabel` where the model does not know it.
     public func forget(_ label: String) throws {
         try change { lesson in
@@ -186,10 +197,15 @@ public final class PersonalizationSession: Sendable {
     ///
     /// The photos are divided into `folds`, in turn; each is judged by a classifier that was taught the others. Photos of one burst are in
     /// different folds, so that where there are bursts `after` is too high.
-    /// - Returns: `nil` where there are fewer than two photos a fold.
+    /// - Returns: `nil` where there are fewer than two photos a fold, or a label has but one.
     public func crossValidated(folds: Int = 5) throws -> Accuracy? {
+        try crossValidated(folds: folds) { false }
+    }
+
+    /// The same; `nil` also where it is to stop before the end.
+    func crossValidated(folds: Int, shouldStop: () throws -> Bool) throws -> Accuracy? {
         precondition(folds >= 2, "photos are divided into at least 2 folds, not \(folds)")
         let lesson = state.withLock { $0.lesson }
-        return try Tuning.crossValidated(base, lesson, configuration, folds: folds)
+        return try Tuning.crossValidated(base, lesson, configuration, folds: folds, shouldStop: shouldStop)
     }
 }

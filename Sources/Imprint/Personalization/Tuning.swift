@@ -197,7 +197,7 @@ extension Tuning {
     /// See `PersonalizationSession.crossValidated(folds:)`; `nil` where there are fewer than two photos a fold.
     static func crossValidated(
         _ base: ImageClassifier, _ lesson: PersonalizationSession.Lesson, _ configuration: PersonalizationConfiguration,
-        folds: Int
+        folds: Int, shouldStop: () throws -> Bool
     ) throws -> PersonalizationSession.Accuracy? {
         let examples = lesson.examples
         guard examples.count >= 2 * folds else { return nil }
@@ -210,14 +210,23 @@ extension Tuning {
                 return (best == example.evidence.label) == example.evidence.isPositive
             }
         }
-        var after = 0
-        for fold in 0..<folds {
-            var rest = lesson
-            rest.examples = examples.indices.filter { $0 % folds != fold }.map { examples[$0] }
-            let personalization = try Tuning(base, rest, configuration).run { false }
-            after += try rightCount(
-                personalization, examples.indices.filter { $0 % folds == fold }.map { examples[$0] })
+        // In turn within each label, for photos of labels may come in turn themselves.
+        var shown: [Evidence: Int] = [:]
+        let parts = examples.map { example in
+            defer { shown[example.evidence, default: 0] += 1 }
+            return shown[example.evidence, default: 0] % folds
         }
+        // A label that has but one photo would be corrected, or judged, without ever having been shown.
+        guard shown.allSatisfy({ !$0.key.isPositive || $0.value > 1 }) else { return nil }
+        var after = 0
+        for fold in 0..<folds where parts.contains(fold) {
+            if try shouldStop() { return nil }
+            var rest = lesson
+            rest.examples = zip(examples, parts).filter { $1 != fold }.map(\.0)
+            let personalization = try Tuning(base, rest, configuration).run(shouldStop: shouldStop)
+            after += try rightCount(personalization, zip(examples, parts).filter { $1 == fold }.map(\.0))
+        }
+        if try shouldStop() { return nil }
         let count = Double(examples.count)
         return PersonalizationSession.Accuracy(
             before: Double(try rightCount(lesson.before, examples)) / count, after: Double(after) / count)
