@@ -65,8 +65,8 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
         case .notMeasured(let what, let labels):
             "the model has no \(what) of \(labels.prefix(5).joined(separator: ", "))"
                 + (labels.count > 5 ? " and \(labels.count - 5) more labels" : "")
-                + ": its training measured none on images of them, nor does a personalization of labels that it adds; train it again with images of "
-                + "every label to validate on, or choose a threshold as a number"
+                + ": its training measured none on images of them, nor does a personalization of labels that it adds; choose a threshold as a "
+                + "number, or train it again with images of every label to validate on"
         case .stoppedTooEarly(nil):
             "training was stopped before its first epoch was done, so there is no model"
         case .stoppedTooEarly(let checkpoint?):

@@ -75,15 +75,24 @@ struct PersonalizeCommand: ParsableCommand {
     func validate() throws {
         try requirePaths([model, data, output] + [earlier, cache].compactMap { $0 })
         if let timeLimit, !(timeLimit > 0 && timeLimit < 1e9) {
-            throw ValidationError("--time-limit is \(timeLimit), expected more than 0 seconds.")
+            throw ValidationError("--time-limit is \(timeLimit), expected more than 0 and less than 1e9 seconds.")
         }
-        _ = try memory?.byteCount()
-        for correction in corrections where correction.split(separator: "=", maxSplits: 1).count < 2 {
+        try require(rehearsalWeight, "--rehearsal-weight", in: 0...1_000_000)
+        try require(penalty, "--penalty", in: 0...1_000_000)
+        try require(views, "--views", in: 1...64)
+        try require(rank, "--rank", in: 1...64)
+        try require(blocks, "--blocks", in: 0...100)
+        if let memory { try require(memory.byteCount(), "--memory in bytes", in: 1024...(1 << 50)) }
+        for correction in corrections where Self.readings(correction).isEmpty {
             throw ValidationError("--not is \(correction), expected a label and a path, as in Logo=photo.jpg.")
         }
-        let files = [output, model, cache].compactMap { $0 }.map { URL(filePath: $0).standardizedFileURL }
-        if Set(files).count < files.count {
-            throw ValidationError("The model, --output and --cache are different files; give each a name of its own.")
+        func place(_ path: String) -> URL { URL(filePath: path).resolvingSymlinksInPath().standardizedFileURL }
+        if place(output) == place(model) {
+            throw ValidationError(
+                "--output is \(output), which is the model and would replace it; choose another name.")
+        }
+        if let cache, [output, model].map(place).contains(place(cache)) {
+            throw ValidationError("--cache is \(cache), which is the model or --output; choose another name.")
         }
     }
 
@@ -97,7 +106,13 @@ struct PersonalizeCommand: ParsableCommand {
         for (option, path) in [("--output", output), ("--cache", cache ?? "")] where !path.isEmpty {
             try requireNoPhoto(path, option, of: folder)
         }
-        let corrections = try corrected()
+        let corrections = try corrected(labels: classifier.labels)
+        for correction in corrections {
+            for path in [output, cache].compactMap({ $0 })
+            where correction.photo.resolvingSymlinksInPath() == URL(filePath: path).resolvingSymlinksInPath() {
+                throw ValidationError("\(path) is a photo of --not, which would be replaced; choose another name.")
+            }
+        }
         let session = try PersonalizationSession(classifier, configuration: configuration)
         let added = folder.labels.filter { !classifier.labels.contains($0) }
         if !added.isEmpty {
@@ -131,14 +146,29 @@ struct PersonalizeCommand: ParsableCommand {
         }
     }
 
-    private func corrected() throws -> [(photo: URL, isNot: String)] {
+    /// The labels and paths that a correction may mean: both may have a "=" in them.
+    private static func readings(_ correction: String) -> [(label: String, path: String)] {
+        correction.indices.filter { correction[$0] == "=" }.map {
+            (String(correction[..<$0]), String(correction[correction.index(after: $0)...]))
+        }.filter { !$0.label.isEmpty && !$0.path.isEmpty }
+    }
+
+    /// The photos of the corrections.
+    private func corrected(labels: [String]) throws -> [(photo: URL, isNot: String)] {
         try corrections.flatMap { correction -> [(photo: URL, isNot: String)] in
-            let parts = correction.split(separator: "=", maxSplits: 1).map(String.init)
-            let place = URL(filePath: parts[1])
+            let readings = Self.readings(correction)
+            guard let (label, path) = readings.first(where: { labels.contains($0.label) }) ?? readings.first else {
+                return []
+            }
+            guard labels.contains(label) else { throw ImprintError.unknownLabel(label, known: labels) }
+            let place = URL(filePath: path)
             var isFolder: ObjCBool = false
-            let isThere = FileManager.default.fileExists(atPath: place.path, isDirectory: &isFolder)
-            let photos = isThere && isFolder.boolValue ? try ImageFolder.images(in: place) : [place]
-            return photos.map { ($0, parts[0]) }
+            guard FileManager.default.fileExists(atPath: place.path, isDirectory: &isFolder) else {
+                throw ValidationError(
+                    "--not: \(path) does not exist, expected a photo or a folder of photos; check the path.")
+            }
+            let photos = isFolder.boolValue ? try ImageFolder.images(in: place) : [place]
+            return photos.map { ($0, label) }
         }
     }
 

@@ -42,7 +42,7 @@ extension Personalization {
         if !factors.isEmpty { texts[Key.factors] = try json(factors.map(\.parameter)) }
         texts[Key.textDigest] = textDigest(of: texts)
         try Safetensors.write(tensors, as: .float16, to: url) { digest in texts.merging([Key.digest: digest]) { $1 } }
-        return try FileManager.default.attributesOfItem(atPath: url.path)[.size] as? Int ?? 0
+        return try FileManager.default.attributesOfItem(atPath: url.resolvingSymlinksInPath().path)[.size] as? Int ?? 0
     }
 
     private var tensors: [Safetensors.Tensor] {

@@ -110,12 +110,16 @@ import Testing
             let tensors = try file.header.tensors.map {
                 Safetensors.Tensor(name: $0.name, shape: $0.shape, values: try file.values(of: $0).map { $0 + 1 })
             }
-            try Safetensors.write(tensors, to: cache) { _ in file.header.metadata }
+            try Safetensors.write(tensors, to: cache) { digest in
+                file.header.metadata.merging(["imprint.digest": digest]) { $1 }
+            }
             #expect(try lesson(folder, cache: cache).session.personalization != plain.personalization)
             // With other settings it is of no use.
             #expect(
                 try lesson(folder, cache: cache) { $0.views = 2 }.session.personalization
                     == lesson(folder) { $0.views = 2 }.session.personalization)
+            try Safetensors.write(tensors, to: cache) { _ in file.header.metadata }
+            #expect(throws: ImprintError.damagedCache(file: cache.path)) { try lesson(folder, cache: cache) }
             try Safetensors.write([], to: cache) { _ in [:] }
             #expect(throws: ImprintError.foreignCache(file: cache.path)) { try lesson(folder, cache: cache) }
         }

@@ -1,0 +1,82 @@
+import Foundation
+import ImprintFormats
+import TestSupport
+import Testing
+
+/// What the command line says of one person's photos; learning itself is tested in the library.
+@Suite struct PersonalizeTests {
+    /// A folder with a model of bright and dark pictures, and photos of a person.
+    private func withModel(_ body: (URL) throws -> Void) throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "data"), count: 16)
+            try writePictures(to: folder.appending(path: "photos"), count: 6)
+            let trained = try imprint(
+                "train", "data", "--output", "m.imprint", "--input-size", "16", "--width", "0.1", "--epochs", "2",
+                "--random-split", folder: folder)
+            #expect(trained.status == 0, "\(trained.errors)")
+            try body(folder)
+        }
+    }
+
+    @Test("A personalization is made, used, inspected and left out again; the model stays as it is")
+    func mainJob() throws {
+        try withModel { folder in
+            let model = folder.appending(path: "m.imprint")
+            let before = try Data(contentsOf: model)
+            try FileManager.default.moveItem(
+                at: folder.appending(path: "photos/dark"), to: folder.appending(path: "photos/dusk"))
+            let made = try imprint(
+                "personalize", "m.imprint", "photos", "--output", "me", "--not", "bright=photos/dusk/0.png", "--json",
+                folder: folder)
+            #expect(made.status == 0 && made.lines.count == 1, "\(made.errors)")
+            let line = try #require(made.lines.last)
+            #expect(line["event"] as? String == "finished" && line["added"] as? [String] == ["dusk"])
+            #expect(line["images"] as? Int == 7 && line["ending"] as? String == "completed")
+            #expect(line["labels"] as? [String] == ["bright", "dark", "dusk"])
+            #expect(line["accuracyBefore"] is NSNull && line["accuracyAfter"] is NSNull)
+            let size = try Data(contentsOf: folder.appending(path: "me")).count
+            #expect(line["bytes"] as? Int == size && size < 4096)
+            let classified = try imprint(
+                "classify", "m.imprint", "photos/dusk/1.png", "--personalization", "me", "--json", folder: folder)
+            #expect((classified.lines.last?["observations"] as? [Any])?.count == 3)
+            let plain = try imprint("classify", "m.imprint", "photos/dusk/1.png", "--json", folder: folder)
+            #expect((plain.lines.last?["observations"] as? [Any])?.count == 2)
+            let evaluated = try imprint(
+                "evaluate", "m.imprint", "photos", "--personalization", "me", "--json", folder: folder)
+            #expect(evaluated.lines.last?["labels"] as? [String] == ["bright", "dark", "dusk"])
+            let inspected = try imprint("inspect", "me", "--json", folder: folder)
+            #expect(inspected.lines.last?["kind"] as? String == "personalization")
+            #expect(inspected.lines.last?["examples"] as? [String: Int] == ["bright": 3, "dusk": 3])
+            #expect(try Data(contentsOf: model) == before)
+        }
+    }
+
+    @Test("Wrong use and wrong files are errors that say what is expected, and nothing is replaced")
+    func errors() throws {
+        try withModel { folder in
+            try FileManager.default.createSymbolicLink(
+                at: folder.appending(path: "link"), withDestinationURL: folder.appending(path: "m.imprint"))
+            let cases: [([String], Int32, String)] = [
+                (["--output", "m.imprint"], 64, "which is the model"),
+                (["--output", "link"], 64, "which is the model"),
+                (["--output", "photos/dark/0.png"], 64, "a photo of the data set"),
+                (["--output", "me", "--views", "0"], 64, "--views is 0, expected 1 to 64"),
+                (["--output", "me", "--penalty", "nan"], 64, "--penalty is nan"),
+                (["--output", "me", "--blocks", "9"], 1, "blocks is 9, expected 0 to"),
+                (["--output", "me", "--not", "bright"], 64, "as in Logo=photo.jpg"),
+                (["--output", "me", "--not", "bright=nowhere.png"], 64, "nowhere.png does not exist"),
+                (["--output", "me", "--not", "dusk=data/dark/0.png"], 1, "\"dusk\" is no label"),
+                (["--output", "data/dark/0.png", "--not", "bright=data/dark"], 64, "a photo of --not"),
+                (["--output", "me", "--continue", "m.imprint"], 1, "m.imprint"),
+                (["--output", "me", "--cache", "m.imprint"], 64, "--cache is m.imprint"),
+            ]
+            for (arguments, status, text) in cases {
+                let line = (["personalize", "m.imprint", "photos"] + arguments).map { "'\($0)'" }.joined(separator: " ")
+                let result = try shell("\"$imprint\" \(line)", folder: folder)
+                #expect(result.status == status && result.errors.contains(text), "\(line): \(result.errors)")
+            }
+            #expect(!FileManager.default.fileExists(atPath: folder.appending(path: "me").path))
+            #expect(try WeightsFile(contentsOf: folder.appending(path: "m.imprint")).labels == ["bright", "dark"])
+        }
+    }
+}
