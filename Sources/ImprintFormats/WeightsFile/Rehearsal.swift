@@ -1,4 +1,4 @@
-public import ImprintNetwork
+internal import ImprintNetwork
 
 /// Features of some photos that a model was trained on, which keep it from forgetting while it is tuned to one person.
 ///
