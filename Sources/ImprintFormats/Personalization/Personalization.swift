@@ -1,4 +1,4 @@
-internal import ImprintNetwork
+package import ImprintNetwork
 
 /// What one person's photos add to a model: a change of its head, and where it was asked for of some layers before it.
 ///
