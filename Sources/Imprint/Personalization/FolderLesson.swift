@@ -1,6 +1,6 @@
 public import Foundation
 internal import ImprintCore
-public import ImprintFormats
+internal import ImprintFormats
 public import ImprintImages
 
 /// What came of the photos of a folder.
