@@ -23,6 +23,7 @@ final class BlockTuning {
     private let headPlan: Plan?
     /// What rehearsal samples were judged before, [samples, labels].
     private let before: [Float]
+    private let newCount: Int
 
     /// - Parameters:
     ///   - part: The last blocks and the head, without a softmax.
@@ -36,6 +37,7 @@ final class BlockTuning {
     ) throws {
         self.samples = samples
         self.rehearsal = rehearsal
+        self.newCount = newCount
         func plan(_ network: Network, batchSize: Int) throws -> (plan: Plan, adapters: [Network.Adapter]) {
             let adapted = try network.withAdapters(rank: rank)
             let numbers = try Parameters(adapted.network, seed: 0)
@@ -102,7 +104,8 @@ final class BlockTuning {
         }
         plan.forward(count: batch.count)
         for (row, place) in batch.enumerated() {
-            plan.setGradient(of: row, samples[place], before: [], weight: samples[place].weight / total)
+            plan.setGradient(
+                of: row, samples[place], before: [], newCount: newCount, weight: samples[place].weight / total)
         }
         plan.backward(count: batch.count)
     }
@@ -118,7 +121,8 @@ final class BlockTuning {
         for (row, sample) in rehearsal.enumerated() {
             let labels = before.count / rehearsal.count
             headPlan.setGradient(
-                of: row, sample, before: before[(row * labels)..<((row + 1) * labels)], weight: sample.weight)
+                of: row, sample, before: before[(row * labels)..<((row + 1) * labels)], newCount: newCount,
+                weight: sample.weight)
         }
         headPlan.backward(count: rehearsal.count)
         for entry in shared {
@@ -166,9 +170,11 @@ extension Plan {
     }
 
     /// Writes the gradient of a sample's loss, which is at `row`.
-    fileprivate func setGradient(of row: Int, _ sample: TuningSample, before: ArraySlice<Float>, weight: Float) {
+    fileprivate func setGradient(
+        of row: Int, _ sample: TuningSample, before: ArraySlice<Float>, newCount: Int, weight: Float
+    ) {
         var slope = logits(row)
-        sample.target.differentiate(&slope, before: before)
+        sample.target.differentiate(&slope, before: before, newCount: newCount)
         for (label, value) in slope.enumerated() { outputGradient[row * slope.count + label] = weight * value }
     }
 }

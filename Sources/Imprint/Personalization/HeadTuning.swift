@@ -35,6 +35,7 @@ struct HeadTuning {
     private let head: TunedHead
     private let samples: [TuningSample]
     private let trained: [Int]
+    private let newCount: Int
     private let penalty: Float
     private let places: Int
     /// The logits of each place without a change, [samples, places, outputs].
@@ -57,6 +58,7 @@ struct HeadTuning {
         self.head = head
         self.samples = samples
         self.trained = trained
+        self.newCount = newCount
         self.penalty = penalty
         places = samples[0].features.count / channels
         let rows = samples.count * places
@@ -194,7 +196,8 @@ struct HeadTuning {
         let labels = scratch.logits.count
         for (place, sample) in samples.enumerated() {
             evaluate(place, plan.output, &scratch)
-            sample.target.differentiate(&scratch.logits, before: before[(place * labels)..<((place + 1) * labels)])
+            sample.target.differentiate(
+                &scratch.logits, before: before[(place * labels)..<((place + 1) * labels)], newCount: newCount)
             for (column, output) in trained.enumerated() {
                 let row = place * places + scratch.places[output]
                 gradient[row * trained.count + column] = sample.weight * head.slopes[output] * scratch.logits[output]

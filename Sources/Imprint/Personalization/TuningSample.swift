@@ -8,9 +8,14 @@ struct TuningSample: Sendable {
         case label(Int)
         /// It does not bear the label y at this place: −log(1 − p_y).
         case not(Int)
-        /// It is to be judged as it was judged before, with confidences q: −Σ qₖ · log pₖ (Li and Hoiem, "Learning without forgetting", 2016).
+        /// It is to be judged as it was judged before, with confidences q (Li and Hoiem, "Learning without forgetting", 2016), and not to
+        /// bear a new label: −Σ qₖ · log(pₖ / (1 − P)) − `newLabelWeight` · log(1 − P), P being the confidence in all new labels together.
         case asBefore
     }
+
+    /// How much more it counts that the base's photos bear no new label than that the known ones are judged as before: there are few photos
+    /// to learn a new label from, and nothing but this says what does not bear it.
+    static let newLabelWeight: Float = 8
 
     /// The features, [places, channels].
     let features: [Float]
@@ -21,12 +26,20 @@ struct TuningSample: Sendable {
 
 extension TuningSample.Target {
     /// Puts the gradient of the loss by the logits z in their place.
-    /// - Parameter before: The confidences from before.
-    func differentiate(_ logits: inout [Float], before: ArraySlice<Float>) {
+    /// - Parameters:
+    ///   - before: The confidences from before.
+    ///   - newCount: How many of the last labels are new.
+    func differentiate(_ logits: inout [Float], before: ArraySlice<Float>, newCount: Int) {
         softmax(&logits)
         switch self {
         case .label(let label): logits[label] -= 1
-        case .asBefore: for (label, place) in zip(logits.indices, before.indices) { logits[label] -= before[place] }
+        case .asBefore:
+            let known = logits.count - newCount
+            let rest = max(logits[..<known].reduce(0, +), 1e-12)
+            for (label, place) in zip(logits.indices, before.indices) {
+                let share = label < known ? logits[label] / rest : 0
+                logits[label] = share - before[place] + TuningSample.newLabelWeight * (logits[label] - share)
+            }
         case .not(let label):
             let own = logits[label]
             // Where it is all but sure, the rest shares next to nothing; no more than that may be divided by.
