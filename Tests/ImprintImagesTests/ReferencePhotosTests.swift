@@ -27,7 +27,7 @@ struct ReferencePhotosTests {
         .enabled(if: Python.path != nil, "IMPRINT_PYTHON names no Python; ./run test sets it"))
     func preparedLikePillow() throws {
         let folder = try ImageFolder(at: ReferenceData.folder.appending(path: "data/viget-train"))
-        // One in eight, of every place and camera; all of them take Pillow and a debug build minutes.
+        // One in eight: all of them take minutes in a debug build.
         let photos = stride(from: 0, to: folder.items.count, by: 8).map { folder.items[$0].url }
         let side = 224
         try withTemporaryFolder { temporary in
