@@ -9,18 +9,66 @@ CLONES void imprint_broadcast_row(const float *row, float *y, size_t rows, size_
     for (size_t r = 0; r < rows; r++) memcpy(y + r * channels, row, channels * sizeof(float));
 }
 
-CLONES void imprint_channel_sums(const float *x, double *sums, size_t rows, size_t channels) {
-    for (size_t c0 = 0; c0 < channels; c0 += block_channels) {
-        size_t width = channels - c0 < block_channels ? channels - c0 : block_channels;
-        for (size_t i = 0; i < width; i++) sums[c0 + i] = 0;
-        for (size_t r0 = 0; r0 < rows; r0 += block_rows) {
-            size_t end = r0 + block_rows < rows ? r0 + block_rows : rows;
-            float partial[block_channels] = {0};
-            for (size_t r = r0; r < end; r++)
-                for (size_t i = 0; i < width; i++) partial[i] += x[r * channels + c0 + i];
-            for (size_t i = 0; i < width; i++) sums[c0 + i] += partial[i];
-        }
+// Sums of a term over the rows; x and dy are those of a row's channels from c0 on.
+#define CHANNEL_SUMS(term)                                                             \
+    for (size_t c0 = 0; c0 < channels; c0 += block_channels) {                         \
+        size_t width = channels - c0 < block_channels ? channels - c0 : block_channels; \
+        for (size_t i = 0; i < width; i++) sums[c0 + i] = 0;                           \
+        for (size_t r0 = 0; r0 < rows; r0 += block_rows) {                             \
+            size_t end = r0 + block_rows < rows ? r0 + block_rows : rows;              \
+            float partial[block_channels] = {0};                                       \
+            for (size_t r = r0; r < end; r++)                                          \
+                for (size_t i = 0; i < width; i++) {                                   \
+                    size_t place = r * channels + c0 + i;                              \
+                    partial[i] += (term);                                              \
+                }                                                                      \
+            for (size_t i = 0; i < width; i++) sums[c0 + i] += partial[i];             \
+        }                                                                              \
     }
+
+CLONES void imprint_channel_sums(const float *x, double *sums, size_t rows, size_t channels) {
+    CHANNEL_SUMS(x[place])
+}
+
+CLONES void imprint_prelu_slope_sums(const float *x, const float *dy, double *sums, size_t rows, size_t channels) {
+    CHANNEL_SUMS((x[place] > 0 ? 0 : x[place]) * dy[place])
+}
+
+CLONES void imprint_prelu_forward(const float *x, const float *slope, float *y, size_t rows, size_t channels) {
+    for (size_t r = 0; r < rows; r++, x += channels, y += channels)
+        IN_PLACE for (size_t c = 0; c < channels; c++) y[c] = x[c] > 0 ? x[c] : slope[c] * x[c];
+}
+
+CLONES void imprint_prelu_backward(const float *x, const float *dy, const float *slope, float *dx, size_t rows,
+                                   size_t channels) {
+    for (size_t r = 0; r < rows; r++, x += channels, dy += channels, dx += channels)
+        IN_PLACE for (size_t c = 0; c < channels; c++) dx[c] = x[c] > 0 ? dy[c] : slope[c] * dy[c];
+}
+
+// One loop for each combination of what there is, so that none is tested for inside.
+#define AFFINE(value)                                                    \
+    for (size_t r = 0; r < rows; r++, x += channels, y += channels)      \
+        IN_PLACE for (size_t c = 0; c < channels; c++) y[c] = (value);
+
+CLONES void imprint_affine(const float *x, const float *scale, const float *shift, float *y, size_t rows,
+                           size_t channels) {
+    if (scale && shift) AFFINE(scale[c] * x[c] + shift[c])
+    else if (scale) AFFINE(scale[c] * x[c])
+    else AFFINE(x[c] + shift[c])
+}
+
+CLONES void imprint_copy_columns(const float *x, size_t x_stride, float *y, size_t y_stride, size_t rows,
+                                 size_t columns) {
+    if (columns == 1)
+        for (size_t r = 0; r < rows; r++) y[r * y_stride] = x[r * x_stride];
+    else
+        for (size_t r = 0; r < rows; r++) memcpy(y + r * y_stride, x + r * x_stride, columns * sizeof(float));
+}
+
+CLONES void imprint_add_columns(const float *x, size_t x_stride, float *y, size_t y_stride, size_t rows,
+                                size_t columns) {
+    for (size_t r = 0; r < rows; r++)
+        IN_PLACE for (size_t c = 0; c < columns; c++) y[r * y_stride + c] += x[r * x_stride + c];
 }
 
 CLONES void imprint_scale_channels(const float *x, const float *factor, float *y, size_t rows, size_t channels) {

@@ -70,3 +70,58 @@ CLONES void imprint_masked_scale(const float *x, const uint8_t *keep, float fact
     // By bits: a choice would become loads under a mask, which do not start the processor's prefetching.
     IN_PLACE for (size_t i = 0; i < count; i++) y[i] = float_of(bits_of(factor * x[i]) & -(uint32_t)keep[i]);
 }
+
+CLONES void imprint_clip_forward(const float *x, float *y, size_t count, float minimum, float maximum) {
+    // Compared this way round, NaN is passed on.
+    IN_PLACE for (size_t i = 0; i < count; i++) {
+        float v = x[i] < minimum ? minimum : x[i];
+        y[i] = v > maximum ? maximum : v;
+    }
+}
+
+CLONES void imprint_clip_backward(const float *y, const float *dy, float *dx, size_t count, float minimum,
+                                  float maximum) {
+    IN_PLACE for (size_t i = 0; i < count; i++) {
+        float g = dy[i];
+        dx[i] = ((y[i] > minimum) & (y[i] < maximum)) ? g : 0;
+    }
+}
+
+CLONES void imprint_hard_sigmoid_forward(const float *x, float *y, size_t count, float slope, float offset) {
+    IN_PLACE for (size_t i = 0; i < count; i++) {
+        float v = slope * x[i] + offset;
+        v = v < 0 ? 0 : v;
+        y[i] = v > 1 ? 1 : v;
+    }
+}
+
+CLONES void imprint_hard_sigmoid_backward(const float *y, const float *dy, float *dx, size_t count, float slope) {
+    IN_PLACE for (size_t i = 0; i < count; i++) {
+        float g = slope * dy[i];
+        dx[i] = ((y[i] > 0) & (y[i] < 1)) ? g : 0;
+    }
+}
+
+CLONES void imprint_maximum_forward(const float *a, const float *b, float *y, uint8_t *choice, uint8_t place,
+                                    size_t count) {
+    if (choice) {
+        IN_PLACE for (size_t i = 0; i < count; i++) {
+            float u = a[i], v = b[i];
+            uint8_t before = choice[i];
+            choice[i] = ((v > u) | (v != v)) ? place : before;
+            y[i] = ((v > u) | (v != v)) ? v : u;
+        }
+    } else {
+        IN_PLACE for (size_t i = 0; i < count; i++) {
+            float u = a[i], v = b[i];
+            y[i] = ((v > u) | (v != v)) ? v : u;
+        }
+    }
+}
+
+CLONES void imprint_maximum_backward(const uint8_t *choice, uint8_t place, const float *dy, float *dx, size_t count) {
+    IN_PLACE for (size_t i = 0; i < count; i++) {
+        float g = dy[i];
+        dx[i] = choice[i] == place ? g : 0;
+    }
+}

@@ -14,6 +14,7 @@ INLINE int has_vectors(const imprint_window *w) {
 typedef struct {
     const float *in;  // where the window's first tap lies, or would lie
     size_t out;
+    int32_t iy0, ix0;
     int32_t ky0, ky1, kx0, kx1;
 } part;
 
@@ -25,9 +26,9 @@ typedef struct {
         FOR_EACH_OUTPUT(w)                                                                                     \
         const float *in = x + (iy0 * (ptrdiff_t)(w)->width + ix0) * (ptrdiff_t)channels;                       \
         int whole = ky1 - ky0 == (w)->kernel_height && kx1 - kx0 == (w)->kernel_width && ky1 == kx1;           \
-        if (whole && ky1 == 2) pool(w, (part){in, OUTPUT_OFFSET(w), 0, 2, 0, 2}, large, __VA_ARGS__);          \
-        else if (whole && ky1 == 3) pool(w, (part){in, OUTPUT_OFFSET(w), 0, 3, 0, 3}, large, __VA_ARGS__);     \
-        else pool(w, (part){in, OUTPUT_OFFSET(w), ky0, ky1, kx0, kx1}, large, __VA_ARGS__);                    \
+        if (whole && ky1 == 2) pool(w, (part){in, OUTPUT_OFFSET(w), iy0, ix0, 0, 2, 0, 2}, large, __VA_ARGS__);      \
+        else if (whole && ky1 == 3) pool(w, (part){in, OUTPUT_OFFSET(w), iy0, ix0, 0, 3, 0, 3}, large, __VA_ARGS__); \
+        else pool(w, (part){in, OUTPUT_OFFSET(w), iy0, ix0, ky0, ky1, kx0, kx1}, large, __VA_ARGS__);          \
         END_FOR_EACH_OUTPUT                                                                                    \
     } while (0)
 
@@ -165,14 +166,23 @@ CLONES void imprint_max_pool_backward(const imprint_window *w, const float *dy, 
 
 // Mean -------------------------------------------------------------------------------------------------------------
 
+// How much of a window that begins at `origin` lies before the end of the border behind an axis of `size` pixels: the
+// last one may reach beyond it.
+INLINE int32_t counted(int32_t origin, int32_t kernel, int32_t size, int32_t padding) {
+    return smaller(kernel, size + padding - origin);
+}
+
 // One over the number of pixels that an average was taken over.
-INLINE float share(const imprint_window *w, int32_t rows, int32_t columns, int counts_padding) {
-    return 1.0f / (counts_padding ? w->kernel_height * w->kernel_width : rows * columns);
+INLINE float share(const imprint_window *w, int32_t iy0, int32_t ix0, int32_t rows, int32_t columns,
+                   int counts_padding) {
+    if (!counts_padding) return 1.0f / (rows * columns);
+    return 1.0f / (counted(iy0, w->kernel_height, w->height, w->padding_bottom)
+                   * counted(ix0, w->kernel_width, w->width, w->padding_right));
 }
 
 INLINE void mean_of(const imprint_window *w, part p, int large, float *y, int counts_padding) {
     ptrdiff_t channels = w->channels, row = w->width * channels;
-    float factor = share(w, p.ky1 - p.ky0, p.kx1 - p.kx0, counts_padding);
+    float factor = share(w, p.iy0, p.ix0, p.ky1 - p.ky0, p.kx1 - p.kx0, counts_padding);
     for (size_t v = 0; v < vec_count(channels); v++) {
         size_t c = vec_start(v, channels);
         const float *in = p.in + c;
@@ -188,7 +198,7 @@ INLINE void mean_plain(const imprint_window *w, const float *x, float *y, int co
     size_t channels = w->channels;
     FOR_EACH_OUTPUT(w)
     float *out = y + OUTPUT_OFFSET(w);
-    float factor = share(w, ky1 - ky0, kx1 - kx0, counts_padding);
+    float factor = share(w, iy0, ix0, ky1 - ky0, kx1 - kx0, counts_padding);
     memset(out, 0, channels * sizeof(float));
     FOR_EACH_TAP {
         const float *in = x + INPUT_OFFSET(w);
@@ -208,7 +218,7 @@ CLONES void imprint_average_pool_backward(const imprint_window *w, const float *
     memset(dx, 0, input_count(w) * sizeof(float));
     FOR_EACH_OUTPUT(w)
     const float *out = dy + OUTPUT_OFFSET(w);
-    float factor = share(w, ky1 - ky0, kx1 - kx0, counts_padding);
+    float factor = share(w, iy0, ix0, ky1 - ky0, kx1 - kx0, counts_padding);
     FOR_EACH_TAP {
         float *in = dx + INPUT_OFFSET(w);
         for (size_t c = 0; c < channels; c++) in[c] += factor * out[c];

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "imprint_elementwise.h"
+
 // Processor --------------------------------------------------------------------------------------------------------
 
 // Whether the loops below run in their AVX-512 form (F, VL, BW, DQ and CD, as servers have had since 2017).
@@ -22,31 +24,6 @@ static inline void imprint_pause(void) {
     __asm__ volatile("isb");
 #endif
 }
-
-// Elementwise ------------------------------------------------------------------------------------------------------
-
-// y = min(max(x, 0), ceiling), NaN where x is NaN; a ceiling of infinity gives ReLU, 6 gives ReLU6. y may be x.
-void imprint_relu_forward(const float *x, float *y, size_t count, float ceiling);
-// dx = dy where 0 < y < ceiling, else 0. dx may be dy.
-void imprint_relu_backward(const float *y, const float *dy, float *dx, size_t count, float ceiling);
-// y = x where x > 0, else slope * x. y may be x.
-void imprint_leaky_relu_forward(const float *x, float *y, size_t count, float slope);
-// dx = dy where y > 0, else slope * dy. dx may be dy.
-void imprint_leaky_relu_backward(const float *y, const float *dy, float *dx, size_t count, float slope);
-// y = 1 / (1 + exp(-x)). y may be x.
-void imprint_sigmoid_forward(const float *x, float *y, size_t count);
-// dx = dy * y * (1 - y). dx may be dy.
-void imprint_sigmoid_backward(const float *y, const float *dy, float *dx, size_t count);
-// y = x * min(max(x + 3, 0), 6) / 6.
-void imprint_hard_swish_forward(const float *x, float *y, size_t count);
-// dx = dy * (0 where x <= -3, 1 where x >= 3, else x / 3 + 1/2). dx may be dy.
-void imprint_hard_swish_backward(const float *x, const float *dy, float *dx, size_t count);
-// y = a + b. y may be a or b.
-void imprint_add(const float *a, const float *b, float *y, size_t count);
-// y = factor * x. y may be x.
-void imprint_scale(const float *x, float factor, float *y, size_t count);
-// y = factor * x where keep is 1, 0 where keep is 0. y may be x.
-void imprint_masked_scale(const float *x, const uint8_t *keep, float factor, float *y, size_t count);
 
 // Softmax ----------------------------------------------------------------------------------------------------------
 
@@ -76,6 +53,36 @@ double imprint_softmax_cross_entropy(const imprint_cross_entropy *t, const float
 void imprint_broadcast_row(const float *row, float *y, size_t rows, size_t channels);
 // sums[c] = sum over r of x[r][c].
 void imprint_channel_sums(const float *x, double *sums, size_t rows, size_t channels);
+
+// y[r][c] = scale[c] * x[r][c] + shift[c]; one of the two may be null: then without it. y may be x.
+void imprint_affine(const float *x, const float *scale, const float *shift, float *y, size_t rows, size_t channels);
+// y[r][c] = x[r][c] where that is larger than 0, else slope[c] * x[r][c].
+void imprint_prelu_forward(const float *x, const float *slope, float *y, size_t rows, size_t channels);
+// dx[r][c] = dy[r][c] where x[r][c] > 0, else slope[c] * dy[r][c]. dx may be x.
+void imprint_prelu_backward(const float *x, const float *dy, const float *slope, float *dx, size_t rows,
+                            size_t channels);
+// sums[c] = sum over r of x[r][c] * dy[r][c] where x[r][c] <= 0.
+void imprint_prelu_slope_sums(const float *x, const float *dy, double *sums, size_t rows, size_t channels);
+// y[r * y_stride + c] = x[r * x_stride + c].
+void imprint_copy_columns(const float *x, size_t x_stride, float *y, size_t y_stride, size_t rows, size_t columns);
+// y[r * y_stride + c] += x[r * x_stride + c].
+void imprint_add_columns(const float *x, size_t x_stride, float *y, size_t y_stride, size_t rows, size_t columns);
+
+// Broadcasting -----------------------------------------------------------------------------------------------------
+
+// How far apart an operand's numbers lie for neighbouring pixels and channels: 0 where one number stands for all.
+typedef struct {
+    size_t pixel, channel;  // the latter is 0 or 1
+} imprint_steps;
+
+// y[p][c] = a + b, or a * b, at pixel p and channel c; y has no steps of 0. y may be a or b where that has none either.
+void imprint_broadcast_add(const float *a, imprint_steps a_steps, const float *b, imprint_steps b_steps, float *y,
+                           size_t pixels, size_t channels);
+void imprint_broadcast_multiply(const float *a, imprint_steps a_steps, const float *b, imprint_steps b_steps, float *y,
+                                size_t pixels, size_t channels);
+// Adds a[p][c] * b, or a[p][c] where b is null, to the sum that pixel p and channel c have.
+void imprint_product_sums(const float *a, const float *b, imprint_steps b_steps, double *sums,
+                          imprint_steps sums_steps, size_t pixels, size_t channels);
 
 // Normalisation ----------------------------------------------------------------------------------------------------
 
@@ -120,6 +127,20 @@ void imprint_normalization_backward_pooled(const imprint_normalization *t, const
 // dx of pixels that no window holds: b * x + k. dx may be x.
 void imprint_normalization_backward_unpooled(const imprint_normalization *t, const float *x, float *dx, size_t rows);
 
+// y[c] = x[c] * divisor[c]^-beta with divisor[c] = bias + factor * the sum of x[i]^2 over i = c - before ... c + after, as
+// far as there are such channels.
+typedef struct {
+    size_t channels, before, after;  // before and after are less than channels
+    float factor, beta, bias;        // factor >= 0, bias > 0
+} imprint_response;
+
+// y of [rows, channels]; scratch holds 2 * channels numbers.
+void imprint_response_forward(const imprint_response *t, const float *x, float *y, size_t rows, float *scratch);
+// dx[c] = dy[c] * divisor[c]^-beta - 2 * factor * beta * x[c] * the sum of dy[i] * x[i] * divisor[i]^(-beta - 1) over
+// the channels i whose windows hold c. dx may be x; scratch holds 3 * channels numbers.
+void imprint_response_backward(const imprint_response *t, const float *x, const float *dy, float *dx, size_t rows,
+                               float *scratch);
+
 // y[r][c] = factor[c] * x[r][c].
 void imprint_scale_channels(const float *x, const float *factor, float *y, size_t rows, size_t channels);
 // y[c][r] = x[r][c], with the rows of x `stride` numbers apart and those of y without a gap.
@@ -131,7 +152,8 @@ void imprint_epilogue(float *y, const float *bias, const float *shortcut, float 
 
 // Windows ----------------------------------------------------------------------------------------------------------
 
-// A kernel window that slides over one image, in pixels. Padding on the far sides follows from the output size.
+// A kernel window that slides over one image, in pixels. Which windows there are follows from the output size; the
+// padding on the far sides says how much of the border counts in a mean.
 typedef struct {
     int32_t height, width, channels;       // of the input
     int32_t output_height, output_width;   // of the output
@@ -139,6 +161,7 @@ typedef struct {
     int32_t stride_height, stride_width;
     int32_t dilation_height, dilation_width;
     int32_t padding_top, padding_left;
+    int32_t padding_bottom, padding_right;
 } imprint_window;
 
 // y[oy][ox][c] = sum over the window of x[iy][ix][c] * weight[ky][kx][c].
@@ -161,7 +184,7 @@ void imprint_col2im(const imprint_window *window, const float *dcolumns, size_t 
 void imprint_max_pool_forward(const imprint_window *window, const float *x, float *y, uint8_t *choice);
 // dx = dy added at the place that `choice` names, 0 elsewhere.
 void imprint_max_pool_backward(const imprint_window *window, const float *dy, const uint8_t *choice, float *dx);
-// y = the window's mean over the pixels inside the image, or over the whole window where counts_padding is not 0.
+// y = the window's mean over the pixels inside the image, or over all inside the border where counts_padding is not 0.
 void imprint_average_pool_forward(const imprint_window *window, const float *x, float *y, int counts_padding);
 // dx = dy spread evenly over the pixels that were averaged.
 void imprint_average_pool_backward(const imprint_window *window, const float *dy, float *dx, int counts_padding);

@@ -3,7 +3,7 @@ internal import ImprintCore
 
 /// The largest value of each window.
 ///
-/// [H, W, C] becomes [⌊(H + padding − kernel) / stride⌋ + 1, …, C]. Padding never wins. Training remembers the winner's
+/// [H, W, C] becomes [⌊(H + padding − kernel) / stride⌋ + 1, …, C], or rounded up: see `roundsUp`. Padding never wins. Training remembers the winner's
 /// place in one byte, so a kernel has at most 256 places; of equal values the first wins.
 public struct MaxPool: Layer {
     public static let kind = "maxPool"
@@ -13,15 +13,34 @@ public struct MaxPool: Layer {
     public let stride: Size
     /// The border around the image, narrower than the kernel.
     public let padding: Padding
+    /// Whether a rest behind the last whole window has one too, unless it would begin behind the image (Caffe's rule).
+    public let roundsUp: Bool
 
     /// Makes the layer; the stride is the kernel's size where none is given.
-    public init(kernelSize: Size, stride: Size? = nil, padding: Padding = .valid) {
+    public init(kernelSize: Size, stride: Size? = nil, padding: Padding = .valid, roundsUp: Bool = false) {
         self.kernelSize = kernelSize
         self.stride = stride ?? kernelSize
         self.padding = padding
+        self.roundsUp = roundsUp
     }
 
-    private var window: Window { Window(kernel: kernelSize, stride: stride, dilation: 1, padding: padding) }
+    private enum CodingKeys: String, CodingKey {
+        case kernelSize, stride, padding, roundsUp
+    }
+
+    /// Reads what is stored; older descriptions do not say `roundsUp`, which is false then.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            kernelSize: try values.decode(Size.self, forKey: .kernelSize),
+            stride: try values.decode(Size.self, forKey: .stride),
+            padding: try values.decode(Padding.self, forKey: .padding),
+            roundsUp: try values.decodeIfPresent(Bool.self, forKey: .roundsUp) ?? false)
+    }
+
+    private var window: Window {
+        Window(kernel: kernelSize, stride: stride, dilation: 1, padding: padding, roundsUp: roundsUp)
+    }
 
     public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
         let shape = try pooledShape("MaxPool", window, inputs)
@@ -64,7 +83,7 @@ public struct MaxPool: Layer {
 
 /// The mean of each window.
 ///
-/// [H, W, C] becomes [⌊(H + padding − kernel) / stride⌋ + 1, …, C].
+/// [H, W, C] becomes [⌊(H + padding − kernel) / stride⌋ + 1, …, C], or rounded up: see `roundsUp`.
 public struct AveragePool: Layer {
     public static let kind = "averagePool"
     /// The window's height and width.
@@ -74,17 +93,42 @@ public struct AveragePool: Layer {
     /// The border around the image, narrower than the kernel.
     public let padding: Padding
     /// Whether the border counts as zeros (PyTorch's default) or not at all (TensorFlow's).
+    ///
+    /// What a rounded up window has beyond the border never counts.
     public let countsPadding: Bool
+    /// Whether a rest behind the last whole window has one too, unless it would begin behind the image (Caffe's rule).
+    public let roundsUp: Bool
 
     /// Makes the layer; the stride is the kernel's size where none is given.
-    public init(kernelSize: Size, stride: Size? = nil, padding: Padding = .valid, countsPadding: Bool = false) {
+    public init(
+        kernelSize: Size, stride: Size? = nil, padding: Padding = .valid, countsPadding: Bool = false,
+        roundsUp: Bool = false
+    ) {
         self.kernelSize = kernelSize
         self.stride = stride ?? kernelSize
         self.padding = padding
         self.countsPadding = countsPadding
+        self.roundsUp = roundsUp
     }
 
-    private var window: Window { Window(kernel: kernelSize, stride: stride, dilation: 1, padding: padding) }
+    private enum CodingKeys: String, CodingKey {
+        case kernelSize, stride, padding, countsPadding, roundsUp
+    }
+
+    /// Reads what is stored; older descriptions do not say `roundsUp`, which is false then.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            kernelSize: try values.decode(Size.self, forKey: .kernelSize),
+            stride: try values.decode(Size.self, forKey: .stride),
+            padding: try values.decode(Padding.self, forKey: .padding),
+            countsPadding: try values.decode(Bool.self, forKey: .countsPadding),
+            roundsUp: try values.decodeIfPresent(Bool.self, forKey: .roundsUp) ?? false)
+    }
+
+    private var window: Window {
+        Window(kernel: kernelSize, stride: stride, dilation: 1, padding: padding, roundsUp: roundsUp)
+    }
 
     public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
         try pooledShape("AveragePool", window, inputs)

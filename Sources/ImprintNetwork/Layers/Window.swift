@@ -74,12 +74,14 @@ extension Padding: Codable {
 /// A window that slides over an image: what convolution and pooling have in common.
 ///
 /// Along an axis, with effective kernel length e = (kernel − 1) · dilation + 1,
-/// output = ⌊(input + padding − e) / stride⌋ + 1.
+/// output = ⌊(input + padding − e) / stride⌋ + 1. Rounded up, there is one more for a rest, of which only a part lies inside
+/// the border, unless it would begin behind the image (Caffe's and PyTorch's rule).
 struct Window {
     let kernel: Size
     let stride: Size
     let dilation: Size
     let padding: Padding
+    var roundsUp = false
 
     /// One axis of a window over an input of a given length.
     struct Axis {
@@ -111,22 +113,22 @@ struct Window {
     private func vertical(_ length: Int) -> Axis {
         switch padding {
         case .explicit(let top, _, let bottom, _):
-            Self.axis(length, kernel.height, stride.height, dilation.height, (top, bottom))
-        case .valid: Self.axis(length, kernel.height, stride.height, dilation.height, (0, 0))
-        case .same: Self.axis(length, kernel.height, stride.height, dilation.height, nil)
+            axis(length, kernel.height, stride.height, dilation.height, (top, bottom))
+        case .valid: axis(length, kernel.height, stride.height, dilation.height, (0, 0))
+        case .same: axis(length, kernel.height, stride.height, dilation.height, nil)
         }
     }
 
     private func horizontal(_ length: Int) -> Axis {
         switch padding {
         case .explicit(_, let left, _, let right):
-            Self.axis(length, kernel.width, stride.width, dilation.width, (left, right))
-        case .valid: Self.axis(length, kernel.width, stride.width, dilation.width, (0, 0))
-        case .same: Self.axis(length, kernel.width, stride.width, dilation.width, nil)
+            axis(length, kernel.width, stride.width, dilation.width, (left, right))
+        case .valid: axis(length, kernel.width, stride.width, dilation.width, (0, 0))
+        case .same: axis(length, kernel.width, stride.width, dilation.width, nil)
         }
     }
 
-    private static func axis(
+    private func axis(
         _ length: Int, _ kernel: Int, _ stride: Int, _ dilation: Int, _ padding: (before: Int, after: Int)?
     ) -> Axis {
         let effective = (kernel - 1) * dilation + 1
@@ -135,8 +137,10 @@ struct Window {
             let total = max((output - 1) * stride + effective - length, 0)
             return Axis(before: total / 2, after: total - total / 2, output: output)
         }
-        let room = length + padding.before + padding.after - effective
-        return Axis(before: padding.before, after: padding.after, output: room < 0 ? 0 : room / stride + 1)
+        let room = length + padding.before + padding.after - effective + (roundsUp ? stride - 1 : 0)
+        var output = room < 0 ? 0 : room / stride + 1
+        if roundsUp && (output - 1) * stride >= length + padding.before { output -= 1 }
+        return Axis(before: padding.before, after: padding.after, output: output)
     }
 
     /// The shape of what the window yields over `input`, with `channels` values at each place.
@@ -155,6 +159,7 @@ struct Window {
             kernel_height: Int32(kernel.height), kernel_width: Int32(kernel.width),
             stride_height: Int32(stride.height), stride_width: Int32(stride.width),
             dilation_height: Int32(dilation.height), dilation_width: Int32(dilation.width),
-            padding_top: Int32(vertical.before), padding_left: Int32(horizontal.before))
+            padding_top: Int32(vertical.before), padding_left: Int32(horizontal.before),
+            padding_bottom: Int32(vertical.after), padding_right: Int32(horizontal.after))
     }
 }

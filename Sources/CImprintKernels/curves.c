@@ -1,0 +1,92 @@
+#include "imprint_kernels.h"
+
+#include "logarithm.h"
+
+// Activations that need the exponential function.
+
+INLINE void swish_part(const float *x, float *y, size_t i, size_t n) {
+    vec v = VEC_OF(n, x + i, 0), e = -v;
+    exponential(&e);
+    STORE_OF(n, y + i, v / (1 + e));
+}
+
+CLONES void imprint_swish_forward(const float *x, float *y, size_t count) { OVER_NUMBERS(count, swish_part, x, y) }
+
+INLINE void swish_slope_part(const float *x, const float *dy, float *dx, size_t i, size_t n) {
+    vec v = VEC_OF(n, x + i, 0), g = VEC_OF(n, dy + i, 0), e = -v;
+    exponential(&e);
+    vec s = 1 / (1 + e);
+    STORE_OF(n, dx + i, g * (s * (1 + v * (1 - s))));
+}
+
+CLONES void imprint_swish_backward(const float *x, const float *dy, float *dx, size_t count) {
+    OVER_NUMBERS(count, swish_slope_part, x, dy, dx)
+}
+
+INLINE void elu_part(const float *x, float *y, float alpha, size_t i, size_t n) {
+    vec v = VEC_OF(n, x + i, 0), e = v;
+    exponential(&e);
+    vec below = alpha * (e - 1);
+    STORE_OF(n, y + i, v > 0 ? v : below);
+}
+
+CLONES void imprint_elu_forward(const float *x, float *y, size_t count, float alpha) {
+    OVER_NUMBERS(count, elu_part, x, y, alpha)
+}
+
+CLONES void imprint_elu_backward(const float *y, const float *dy, float *dx, size_t count, float alpha) {
+    IN_PLACE for (size_t i = 0; i < count; i++) {
+        float slope = y[i] > 0 ? 1 : y[i] + alpha;
+        dx[i] = dy[i] * slope;
+    }
+}
+
+INLINE void tanh_part(const float *x, float *y, size_t i, size_t n) {
+    vec v = VEC_OF(n, x + i, 0);
+    vec size = v < 0 ? -v : v;
+    vec e = -2 * size;
+    exponential(&e);
+    vec far = (1 - e) / (1 + e);
+    // Near 0 that difference has few bits left; the polynomial is that of tanhf in Moshier's Cephes library.
+    vec z = v * v;
+    vec p = -5.70498872745e-3f * z + 2.06390887954e-2f;
+    p = p * z - 5.37397155531e-2f;
+    p = p * z + 1.33314422036e-1f;
+    p = p * z - 3.33332819422e-1f;
+    vec near = p * z * v + v;
+    far = v < 0 ? -far : far;
+    STORE_OF(n, y + i, size < 0.625f ? near : far);
+}
+
+CLONES void imprint_tanh_forward(const float *x, float *y, size_t count) { OVER_NUMBERS(count, tanh_part, x, y) }
+
+CLONES void imprint_tanh_backward(const float *y, const float *dy, float *dx, size_t count) {
+    IN_PLACE for (size_t i = 0; i < count; i++) dx[i] = dy[i] * (1 - y[i] * y[i]);
+}
+
+INLINE void softplus_part(const float *x, float *y, size_t i, size_t n) {
+    vec v = VEC_OF(n, x + i, 0);
+    // Compared this way round, NaN stays.
+    vec above = v < 0 ? (vec)0 : v;
+    vec e = v > 0 ? -v : v;
+    exponential(&e);
+    // log(1 + e), with 1 + e halved where it is far from 1.
+    ivec halved = e > 0.41421356f;
+    vec z = halved ? 0.5f * (e - 1) : e;
+    logarithm_near_one(&z);
+    STORE_OF(n, y + i, above + (halved ? z + 0.69314718f : z));
+}
+
+CLONES void imprint_softplus_forward(const float *x, float *y, size_t count) {
+    OVER_NUMBERS(count, softplus_part, x, y)
+}
+
+INLINE void softplus_slope_part(const float *y, const float *dy, float *dx, size_t i, size_t n) {
+    vec e = -VEC_OF(n, y + i, 0), g = VEC_OF(n, dy + i, 0);
+    exponential(&e);
+    STORE_OF(n, dx + i, g * (1 - e));
+}
+
+CLONES void imprint_softplus_backward(const float *y, const float *dy, float *dx, size_t count) {
+    OVER_NUMBERS(count, softplus_slope_part, y, dy, dx)
+}
