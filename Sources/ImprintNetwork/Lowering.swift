@@ -77,9 +77,10 @@ struct Lowering {
                 let normalization = take(BatchNormalization.self, into: &chain)
                 takeSum(into: &chain)
                 takeActivation(into: &chain)
+                let curve = chain.ceiling == nil ? takeCurve(into: &chain) : nil
                 groups[place].layer = PreparedConvolution(
                     convolution, normalization: normalization, hasShortcut: chain.shortcut != nil,
-                    ceiling: chain.ceiling)
+                    ceiling: chain.ceiling, curve: curve)
             } else if let normalization = layer as? BatchNormalization, !(chain.isFixed && followsConvolution(place)) {
                 takeSum(into: &chain)
                 takeActivation(into: &chain)
@@ -132,7 +133,9 @@ struct Lowering {
 
     private func takeSum(into chain: inout Chain) {
         let last = chain.places[chain.places.count - 1]
-        guard let sum = readers[last].first, network.sources[sum].count == 2, take(Add.self, into: &chain) != nil
+        guard let sum = readers[last].first, network.sources[sum].count == 2,
+            network.inputShapes(of: sum).allSatisfy({ $0 == network.shapes[last] }),
+            take(Add.self, into: &chain) != nil
         else { return }
         chain.shortcut = network.sources[sum].first { $0 != last }
     }
@@ -142,7 +145,15 @@ struct Lowering {
             chain.ceiling = .infinity
         } else if take(ReLU6.self, into: &chain) != nil {
             chain.ceiling = 6
+        } else if let clip = take(Clip.self, into: &chain, where: { $0.minimum == 0 }) {
+            chain.ceiling = clip.maximum
         }
+    }
+
+    /// What follows a convolution and is computed with its result while that is in cache.
+    private func takeCurve(into chain: inout Chain) -> Epilogue.Curve? {
+        if take(Swish.self, into: &chain) != nil { return .swish }
+        return take(HardSwish.self, into: &chain) != nil ? .hardSwish : nil
     }
 
     /// Whether a normalisation belongs to the convolution before it.

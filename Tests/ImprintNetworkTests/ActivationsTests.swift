@@ -1,9 +1,14 @@
+import Foundation
 import Testing
 
 @testable import ImprintNetwork
 
 @Suite struct ActivationsTests {
-    static let activations: [any Layer] = [ReLU(), ReLU6(), LeakyReLU(), Sigmoid(), HardSwish()]
+    static let activations: [any Layer] = [
+        ReLU(), ReLU6(), LeakyReLU(), Sigmoid(), HardSwish(), Clip(minimum: -2, maximum: 1), HardSigmoid(), PReLU(),
+        PReLU(isShared: true), ELU(), Swish(), Tanh(), Softplus(), Affine(extent: .values),
+        LocalResponseNormalization(size: 1),
+    ]
 
     private func predict(_ layer: any Layer, _ values: [Float]) throws -> [Float] {
         let network = try Network(
@@ -34,6 +39,54 @@ import Testing
         #expect(try predict(ReLU6(), [-.infinity, .infinity]) == [0, 6])
         #expect(try predict(LeakyReLU(slope: 0.5), [-.infinity, .infinity]) == [-.infinity, .infinity])
         #expect(try predict(Sigmoid(), [-.infinity, .infinity]) == [0, 1])
+        #expect(try predict(Clip(minimum: -1, maximum: .infinity), [-.infinity, .infinity]) == [-1, .infinity])
+        #expect(try predict(Clip(minimum: -.infinity, maximum: 2), [-.infinity, .infinity]) == [-.infinity, 2])
+        #expect(try predict(HardSigmoid(), [-.infinity, .infinity]) == [0, 1])
+        #expect(try predict(ELU(alpha: 0.5), [-.infinity, .infinity]) == [-0.5, .infinity])
+        #expect(try predict(Tanh(), [-.infinity, .infinity]) == [-1, 1])
+        #expect(try predict(Softplus(), [-.infinity, .infinity]) == [0, .infinity])
+    }
+
+    /// Relative to the result, but for what is lost beside 1.
+    @Test("Curves are as exact as their formulas in doubles, near 0 and far out")
+    func curves() throws {
+        let values =
+            (-4000...4000).map { Float($0) / 37 } + (-60...20).flatMap { [exp2f(Float($0)), -exp2f(Float($0))] }
+        let formulas: [(any Layer, Double, (Double) -> Double)] = [
+            (Swish(), 0, { $0 / (1 + exp(-$0)) }), (Tanh(), 0, { tanh($0) }),
+            (Softplus(), 0, { max($0, 0) + log1p(exp(-abs($0))) }),
+            (ELU(alpha: 0.5), 4e-8, { $0 > 0 ? $0 : expm1($0) / 2 }),
+        ]
+        for (layer, lost, formula) in formulas {
+            let wrong = zip(values, try predict(layer, values)).first { x, y in
+                let exact = formula(Double(x))
+                // Results near the smallest normal numbers come from others that have fewer bits, or round to 0.
+                return !(abs(Double(y) - exact) <= max(5e-7 * abs(exact), lost, 1e-36))
+            }
+            #expect(wrong == nil, "\(layer)")
+        }
+    }
+
+    @Test("Of several NaN and numbers the largest is NaN, whichever comes first", arguments: [1, 16, 67])
+    func maximum(count: Int) throws {
+        let network = try Network(
+            name: "largest", input: Shape(channels: 2 * count),
+            nodes: [
+                Network.Node(name: "a", layer: SelectChannels(channels: Array(0..<count)), inputs: ["input"]),
+                Network.Node(name: "b", layer: SelectChannels(channels: Array(count..<2 * count)), inputs: ["input"]),
+                Network.Node(name: "largest", layer: Maximum(), inputs: ["a", "b"]),
+            ])
+        for (a, b) in [(Float.nan, 1), (1, Float.nan)] as [(Float, Float)] {
+            for mode in [Plan.Mode.prediction, .training] {
+                let plan = try Plan(
+                    network, parameters: try Parameters(network, seed: 1),
+                    options: Plan.Options(batchSize: 1, mode: mode, inputGradient: mode == .training))
+                _ = plan.input.update(
+                    from: [Float](repeating: a, count: count) + [Float](repeating: b, count: count))
+                plan.forward(count: 1)
+                #expect(plan.output.allSatisfy { $0.isNaN })
+            }
+        }
     }
 
     /// A run is stopped by a loss that is no number, so a layer that swallows NaN would let it go on.

@@ -87,6 +87,12 @@ import Testing
             AveragePool(
                 kernelSize: 3, stride: 1, padding: .explicit(top: 2, left: 0, bottom: 0, right: 1), countsPadding: true)
         ),
+        // The last window, of one pixel, and one that is larger than the image; one that would begin in the border.
+        Case(5, 7, 3, MaxPool(kernelSize: 2, roundsUp: true)),
+        Case(2, 6, 2, MaxPool(kernelSize: 3, stride: 2, roundsUp: true), batch: 1),
+        Case(5, 4, 17, AveragePool(kernelSize: 3, stride: 2, padding: .all(1), countsPadding: true, roundsUp: true)),
+        Case(5, 6, 2, AveragePool(kernelSize: 2, stride: 2, padding: .all(1), countsPadding: true, roundsUp: true)),
+        Case(2, 6, 3, AveragePool(kernelSize: 3, stride: 2, roundsUp: true), batch: 1),
         Case(3, 5, 3, GlobalAveragePool()), Case(1, 1, 1, GlobalAveragePool(), batch: 1),
         Case(3, 5, 3, GlobalMaxPool()), Case(1, 1, 1, GlobalMaxPool(), batch: 1),
     ]
@@ -108,11 +114,49 @@ import Testing
         Case(3, 5, 2, Flatten()),
     ]
 
+    /// The layers that imported networks bring along.
+    static let imported: [Case] = {
+        let modes: [Pad.Mode] = [.constant(0.5), .reflect, .edge]
+        let axes: [MeanAxes] = [
+            .height, .width, .channels, [.height, .width], [.width, .channels], [.height, .channels],
+            [.height, .width, .channels],
+        ]
+        return [
+            Case(3, 5, 3, Affine(extent: .channels)), Case(3, 5, 17, Affine(extent: .values), batch: 1),
+            Case(3, 5, 3, Affine(extent: .channels, hasScale: false)),
+            Case(3, 5, 3, Affine(extent: .values, hasShift: false)),
+            Case(1, 1, 1, Affine(extent: .values), batch: 2), Case(3, 5, 3, Affine(extent: .channels), frozen: ["1"]),
+            Case(3, 5, 3, Clip(minimum: -0.5, maximum: 0.25)), Case(3, 5, 3, Clip(minimum: -.infinity, maximum: 0.25)),
+            Case(3, 5, 3, Clip(minimum: -0.5, maximum: .infinity)),
+            Case(3, 5, 3, HardSigmoid()), Case(3, 5, 3, HardSigmoid(slope: -0.8, offset: 0.25)),
+            Case(3, 5, 3, PReLU()), Case(3, 5, 17, PReLU(isShared: true)), Case(1, 1, 1, PReLU(), batch: 1),
+            Case(3, 5, 3, PReLU(), frozen: ["1"]),
+            Case(3, 5, 3, ELU()), Case(3, 5, 3, ELU(alpha: 0.3)), Case(3, 5, 3, Swish()), Case(3, 5, 3, Tanh()),
+            Case(3, 5, 3, Softplus()),
+            Case(2, 3, 9, LocalResponseNormalization(size: 5, alpha: 2, bias: 0.5)),
+            Case(2, 3, 6, LocalResponseNormalization(size: 4, alpha: 1, beta: 1.5, bias: 2), batch: 1),
+            Case(2, 3, 3, LocalResponseNormalization(size: 9, alpha: 3)),
+            Case(2, 3, 17, LocalResponseNormalization(size: 1, alpha: 1, beta: 0.5)),
+            Case(3, 2, 3, UpsampleNearest(factor: 2)),
+            Case(2, 3, 1, UpsampleNearest(factor: Size(height: 3, width: 1)), batch: 1),
+            Case(2, 3, 2, UpsampleNearest(factor: Size(height: 1, width: 4))),
+            Case(3, 4, 3, SelectChannels(channels: [2, 1, 0])), Case(3, 4, 5, SelectChannels(channels: [1, 2, 3])),
+            Case(3, 4, 5, SelectChannels(channels: [4, 0, 1, 1, 0, 4, 1]), batch: 1),
+        ]
+            + modes.map { Case(4, 5, 3, Pad(top: 1, left: 2, bottom: 3, right: 4, mode: $0)) }
+            + modes.map { Case(3, 4, 1, Pad(top: 0, left: 1, bottom: 0, right: 0, mode: $0), batch: 1) }
+            + axes.map { Case(3, 5, 4, Mean(axes: $0)) } + [Case(1, 1, 1, Mean(axes: .height), batch: 1)]
+    }()
+
     /// Chains in which layers work in place where they can.
     static let chains: [Case] = {
         let convolution = Convolution(outputChannels: 3, kernelSize: 3, padding: .same, hasBias: false)
         let activations: [any Layer] = [
-            ReLU(), ReLU6(), LeakyReLU(slope: 0.1), Sigmoid(), HardSwish(), Dropout(rate: 0.3),
+            ReLU(), ReLU6(), LeakyReLU(slope: 0.1), Sigmoid(), HardSwish(), Dropout(rate: 0.3), PReLU(), Swish(),
+            Clip(minimum: 0, maximum: 1), Clip(minimum: -1, maximum: 1), HardSigmoid(slope: 0.5), ELU(), Tanh(),
+            Softplus(),
+            Affine(extent: .channels), Affine(extent: .values, hasScale: false),
+            LocalResponseNormalization(size: 3, alpha: 1),
         ]
         return activations.map { Case(4, 5, 2, convolution, BatchNormalization(), $0, convolution) } + [
             Case(4, 5, 2, convolution, Flatten(), Dropout(rate: 0.3), Dense(outputChannels: 2), Softmax()),
@@ -192,6 +236,27 @@ import Testing
                     node("b", convolution(), "input"), node("other", BatchNormalization(), "b"),
                     node("sum", Add(), "norm", "other"), node("r", ReLU(), "sum"), node("c", convolution(), "r"),
                 ]),
+            // Squeeze and excitation, with its shortcut.
+            Case(
+                image,
+                [
+                    node("a", convolution(), "input"), node("mean", GlobalAveragePool(), "a"),
+                    node("less", Dense(outputChannels: 2), "mean"), node("s", Swish(), "less"),
+                    node("more", Dense(outputChannels: 3), "s"), node("gate", Sigmoid(), "more"),
+                    node("weighed", Multiply(), "gate", "a"), node("sum", Add(), "weighed", "a"),
+                    node("b", convolution(), "sum"),
+                ]),
+            Case(image, [node("square", Multiply(), "input", "input")]),
+            Case(
+                image,
+                [node("a", convolution(2), "input"), node("cube", Multiply(), "a", "input", "a")]),
+            Case(
+                image,
+                [
+                    node("a", convolution(2), "input"), node("b", convolution(2), "input"),
+                    node("largest", Maximum(), "a", "input", "b"),
+                ]),
+            Case(image, [node("same", Maximum(), "input", "input")]),
             // A sum of what a norm reads and what it makes.
             Case(
                 image,
@@ -202,15 +267,42 @@ import Testing
         ]
     }()
 
+    /// Every way in which one input stands for an axis of another, and two for each other's.
+    static let broadcasts: [Case] = {
+        let operands: [[MeanAxes]] = [
+            [[], [.height, .width]], [[.height, .width], []], [[], .height], [.width, []], [[], .channels],
+            [.channels, [.height, .width]], [.height, .width], [[], [.height, .width, .channels]],
+            [.width, [.height, .width], .height, [.width, .channels]], [[], .channels, [], [.height, .width]],
+        ]
+        return operands.flatMap { axes in
+            [Multiply(), Add()].map { (layer: any Layer) in
+                var nodes: [Network.Node] = []
+                let names = axes.enumerated().map { place, axes in
+                    if axes.isEmpty { return Network.inputName }
+                    nodes.append(
+                        Network.Node(name: "x\(place)", layer: Mean(axes: axes), inputs: [Network.inputName]))
+                    return "x\(place)"
+                }
+                nodes.append(Network.Node(name: "result", layer: layer, inputs: names))
+                return Case(Shape(height: 4, width: 3, channels: 18), nodes, batch: axes.count)
+            }
+        }
+    }()
+
     @Test("Convolutions", arguments: convolutions) func checkConvolution(_ layer: Case) throws { try layer.check() }
     @Test("Pools", arguments: pools) func checkPool(_ layer: Case) throws { try layer.check() }
     @Test("Other layers", arguments: others) func checkOther(_ layer: Case) throws { try layer.check() }
+    @Test("Layers of imported networks", arguments: imported) func checkImported(_ layer: Case) throws {
+        try layer.check()
+    }
+    @Test("Broadcasts", arguments: broadcasts) func checkBroadcast(_ graph: Case) throws { try graph.check() }
     @Test("Chains in place", arguments: chains) func checkChain(_ chain: Case) throws { try chain.check() }
     @Test("Branches", arguments: graphs) func checkGraph(_ graph: Case) throws { try graph.check() }
 
     @Test("Every kind of layer is checked")
     func everyKind() {
-        let checked = (Self.convolutions + Self.pools + Self.others + Self.chains + Self.graphs).flatMap { $0.nodes }
+        let layers = Self.convolutions + Self.pools + Self.others + Self.imported
+        let checked = (layers + Self.chains + Self.graphs).flatMap { $0.nodes }
         #expect(Set(checked.map { type(of: $0.layer).kind }) == Set(layerKinds.map { $0.kind }))
     }
 

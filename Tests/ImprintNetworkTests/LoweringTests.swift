@@ -135,6 +135,40 @@ import Testing
             prediction: ["a+m", "b+n+sum+r", "d"]),
     ]
 
+    static let activations = [
+        Case(
+            "a clip at 0",
+            [convolution(), node("n", BatchNormalization(), "c"), node("r", Clip(minimum: 0, maximum: 2), "n")],
+            training: ["c", "n+r"], prediction: ["c+n+r"]),
+        Case(
+            "a clip elsewhere",
+            [convolution(), node("n", BatchNormalization(), "c"), node("r", Clip(minimum: -1, maximum: 2), "n")],
+            training: ["c", "n", "r"], prediction: ["c+n", "r"]),
+        Case(
+            "swish", [convolution(), node("n", BatchNormalization(), "c"), node("s", Swish(), "n")],
+            training: ["c", "n", "s"], prediction: ["c+n+s"]),
+        Case(
+            "hard swish behind a sum",
+            [convolution(), node("sum", Add(), "c", "input"), node("s", HardSwish(), "sum"), convolution("d", "s")],
+            training: ["c", "sum", "s", "d"], prediction: ["c+sum+s", "d"]),
+        Case(
+            "swish behind ReLU",
+            [convolution(), node("r", ReLU(), "c"), node("s", Swish(), "r")],
+            training: ["c", "r", "s"], prediction: ["c+r", "s"]),
+        Case(
+            "a sum with one number for each channel",
+            [
+                convolution(), node("n", BatchNormalization(), "c"), node("m", GlobalAveragePool(), "input"),
+                node("sum", Add(), "n", "m"), node("r", ReLU(), "sum"),
+            ], training: ["c", "n", "m", "sum", "r"], prediction: ["c+n", "m", "sum", "r"]),
+        Case(
+            "a pool that rounds up",
+            [
+                convolution(), node("n", BatchNormalization(), "c"), node("r", ReLU(), "n"),
+                node("p", MaxPool(kernelSize: 2, roundsUp: true), "r"),
+            ], training: ["c", "n+r", "p"], prediction: ["c+n+r", "p"]),
+    ]
+
     static let apart =
         [
             Case(
@@ -191,18 +225,23 @@ import Testing
                     batchSize: 2, mode: .training, frozen: example.frozen, inputGradient: example.inputGradient))
     }
 
-    @Test("In training, norms and frozen convolutions take in what follows them", arguments: together + apart)
+    @Test(
+        "In training, norms and frozen convolutions take in what follows them",
+        arguments: together + activations + apart)
     func training(_ example: Case) throws {
         #expect(try plan(example, .training).summary.map(\.name) == example.training)
     }
 
     @Test(
-        "In prediction, convolutions take in what follows them, and so do the other norms", arguments: together + apart)
+        "In prediction, convolutions take in what follows them, and so do the other norms",
+        arguments: together + activations + apart)
     func prediction(_ example: Case) throws {
         #expect(try plan(example, .prediction).summary.map(\.name) == example.prediction)
     }
 
-    @Test("Each operation reads the results of those before it, the shortcut last", arguments: together + apart)
+    @Test(
+        "Each operation reads the results of those before it, the shortcut last",
+        arguments: together + activations + apart)
     func sources(_ example: Case) throws {
         for mode in [Plan.Mode.training, .prediction] {
             let plan = try plan(example, mode)

@@ -21,8 +21,12 @@ struct NaiveWindow {
     let dilation: Size
     private let top: Int
     private let left: Int
+    /// Where the border behind the image ends.
+    private let end: Size
 
-    init(input: Shape, kernel: Size, stride: Size, dilation: Size = 1, padding: Padding) {
+    init(
+        input: Shape, kernel: Size, stride: Size, dilation: Size = 1, padding: Padding, roundsUp: Bool = false
+    ) {
         let reach = Size(height: (kernel.height - 1) * dilation.height, width: (kernel.width - 1) * dilation.width)
         var (height, width): (Int, Int)
         var (top, left) = (0, 0)
@@ -40,6 +44,19 @@ struct NaiveWindow {
             height = (input.height + above + below - reach.height - 1) / stride.height + 1
             width = (input.width + before + after - reach.width - 1) / stride.width + 1
         }
+        var end = Size(height: .max, width: .max)
+        if roundsUp, case .explicit(_, _, let below, let after) = padding {
+            end = Size(height: input.height + below, width: input.width + after)
+            // As many windows as begin in the image or before it, as long as the ones before them leave a rest.
+            func count(_ length: Int, _ before: Int, _ end: Int, _ kernel: Int, _ stride: Int) -> Int {
+                var count = 1
+                while (count - 1) * stride - before + kernel < end && count * stride - before < length { count += 1 }
+                return count
+            }
+            height = count(input.height, top, end.height, reach.height + 1, stride.height)
+            width = count(input.width, left, end.width, reach.width + 1, stride.width)
+        }
+        self.end = end
         self.input = input
         self.output = Shape(height: height, width: width, channels: input.channels)
         self.kernel = kernel
@@ -51,6 +68,8 @@ struct NaiveWindow {
 
     /// Calls `body(image, output pixel, tap, input pixel)` for every tap of every window; the input pixel, counted over
     /// the whole batch, is `nil` outside the image.
+    ///
+    /// Taps beyond the border are left out where windows are rounded up.
     func forEachTap(_ batch: Int, _ body: (_ outputPixel: Int, _ tap: Int, _ inputPixel: Int?) -> Void) {
         for image in 0..<batch {
             for i in 0..<output.height {
@@ -59,6 +78,7 @@ struct NaiveWindow {
                         for q in 0..<kernel.width {
                             let y = i * stride.height + p * dilation.height - top
                             let x = j * stride.width + q * dilation.width - left
+                            guard y < end.height && x < end.width else { continue }
                             let isInside = (0..<input.height).contains(y) && (0..<input.width).contains(x)
                             body(
                                 (image * output.height + i) * output.width + j, p * kernel.width + q,

@@ -98,9 +98,29 @@ import Testing
         Case(
             .inNode(
                 "sum",
-                .inputShape(layer: "Add", found: [image, Shape(channels: 6)], reason: "the shapes must be the same")),
+                .inputShape(
+                    layer: "Add", found: [image, Shape(height: 8, width: 10, channels: 6)],
+                    reason:
+                        "heights, widths and channels must each be the same, or 1 where an input stands for all of an axis"
+                )),
+            naming: "4x5x6, 8x10x6"
+        ) { try network(node("a", UpsampleNearest(factor: 2), "input"), node("sum", Add(), "input", "a")) },
+        Case(
+            .inNode(
+                "largest",
+                .inputShape(
+                    layer: "Maximum", found: [image, Shape(channels: 6)], reason: "the shapes must be the same")),
             naming: "4x5x6, 1x1x6"
-        ) { try network(node("a", GlobalAveragePool(), "input"), node("sum", Add(), "input", "a")) },
+        ) { try network(node("a", GlobalAveragePool(), "input"), node("largest", Maximum(), "input", "a")) },
+        Case(
+            .inNode("x", .inputCount(layer: "Multiply", expected: "two or more inputs", found: 1)), naming: "Multiply"
+        ) { try network(node("x", Multiply(), "input")) },
+        Case(
+            .inNode("x", .inputCount(layer: "Maximum", expected: "at most 256 inputs", found: 257)), naming: "257"
+        ) {
+            try network(
+                Network.Node(name: "x", layer: Maximum(), inputs: [String](repeating: "input", count: 257)))
+        },
         Case(
             .inNode(
                 "join",
@@ -164,7 +184,71 @@ import Testing
             naming: "epsilon is 0.0"),
     ]
 
-    @Test("What is wrong is named, with what was found and expected", arguments: descriptions + shapes + properties)
+    private static let response = "LocalResponseNormalization"
+
+    static let imported: [Case] = [
+        layer(
+            Affine(extent: .values, hasScale: false, hasShift: false),
+            invalid("Affine", "hasShift", "false", "true, where there is no scale"), naming: "hasShift"),
+        layer(
+            Clip(minimum: 1, maximum: 1),
+            invalid("Clip", "minimum", "1.0", "a number less than maximum, which is 1.0"), naming: "minimum"),
+        layer(
+            Clip(minimum: .nan, maximum: 1),
+            invalid("Clip", "minimum", "nan", "a number less than maximum, which is 1.0"), naming: "minimum"),
+        layer(
+            Clip(minimum: -.infinity, maximum: .infinity),
+            invalid("Clip", "maximum", "inf", "a finite number, where there is no minimum"), naming: "maximum"),
+        layer(
+            HardSigmoid(slope: .infinity), invalid("HardSigmoid", "slope", "inf", "a finite number"), naming: "slope"),
+        layer(
+            HardSigmoid(offset: .infinity), invalid("HardSigmoid", "offset", "inf", "a finite number"),
+            naming: "offset"),
+        layer(ELU(alpha: -1), invalid("ELU", "alpha", "-1.0", "at least 0"), naming: "alpha"),
+        layer(LocalResponseNormalization(size: 0), invalid(response, "size", "0", "at least 1"), naming: "size"),
+        layer(
+            LocalResponseNormalization(size: 1, alpha: -1), invalid(response, "alpha", "-1.0", "at least 0"),
+            naming: "alpha"),
+        layer(
+            LocalResponseNormalization(size: 1, beta: -1), invalid(response, "beta", "-1.0", "at least 0"),
+            naming: "beta"),
+        layer(
+            LocalResponseNormalization(size: 1, bias: 0), invalid(response, "bias", "0.0", "a positive number"),
+            naming: "bias"),
+        layer(
+            Pad(top: 0, left: -1, bottom: 0, right: 0, mode: .edge),
+            invalid("Pad", "sides", "[0, -1, 0, 0]", "at least 0 and at most 32768 each"), naming: "-1"),
+        layer(
+            Pad(top: 4, left: 0, bottom: 0, right: 0, mode: .reflect),
+            invalid("Pad", "sides", "[4, 0, 0, 0]", "less than the image, 4x5x6, to be reflected"), naming: "reflected"),
+        layer(
+            Pad(top: 0, left: 0, bottom: 0, right: 0, mode: .constant(.nan)),
+            invalid("Pad", "constant", "nan", "a finite number"), naming: "constant"),
+        layer(
+            UpsampleNearest(factor: Size(height: 1, width: 0)),
+            invalid("UpsampleNearest", "factor", "1x0", "at least 1x1 and at most 32768x32768"), naming: "1x0"),
+        layer(
+            SelectChannels(channels: []), invalid("SelectChannels", "channels", "[]", "at least one channel"),
+            naming: "channels"),
+        layer(
+            SelectChannels(channels: [0, 5, 6]),
+            invalid("SelectChannels", "channels", "2 from 5 on", "channels of the input, 0 … 5"), naming: "0 … 5"),
+        layer(
+            SelectChannels(channels: [.max, .min, -1]),
+            invalid("SelectChannels", "channels", "1 from \(Int.max) on", "channels of the input, 0 … 5"),
+            naming: "0 … 5"),
+        layer(
+            Mean(axes: []), invalid("Mean", "axes", "0", "at least one of height, width and channels"), naming: "axes"),
+        layer(
+            MaxPool(kernelSize: 7, stride: 2, roundsUp: true),
+            .inNode(
+                "x", .inputShape(layer: "MaxPool", found: [image], reason: "the kernel (7x7) is larger than the image")),
+            naming: "7x7"),
+    ]
+
+    @Test(
+        "What is wrong is named, with what was found and expected",
+        arguments: descriptions + shapes + properties + imported)
     func wrong(_ wrong: Case) {
         #expect(throws: wrong.error) { try wrong.attempt() }
         for word in wrong.words { #expect(wrong.error.description.contains(word)) }
@@ -187,6 +271,20 @@ import Testing
             throws: NetworkError.invalidProperty(
                 layer: "window", property: "padding", found: "full", expected: "\"valid\", \"same\" or four sides")
         ) { try JSONDecoder().decode([Padding].self, from: Data(#"["full"]"#.utf8)) }
+    }
+
+    @Test(
+        "A stored property that no version writes is refused",
+        arguments: [
+            ("pad", #"{"top":0,"left":0,"bottom":0,"right":0,"mode":"wrap"}"#), ("mean", #"{"axes":["depth"]}"#),
+            ("selectChannels", #"{"channels":[{"from":0,"count":0}]}"#),
+            ("selectChannels", #"{"channels":[{"from":9223372036854775807,"count":1}]}"#),
+            ("selectChannels", #"{"channels":[{"from":1,"count":9223372036854775807}]}"#),
+            ("affine", #"{"extent":"rows","hasScale":true,"hasShift":true}"#), ("clip", #"{"minimum":1e400}"#),
+        ])
+    func storedProperty(kind: String, properties: String) {
+        let text = #"{"name":"a","kind":"\#(kind)","inputs":["input"],"properties":\#(properties)}"#
+        #expect(throws: (any Error).self) { try JSONDecoder().decode(Network.Node.self, from: Data(text.utf8)) }
     }
 
     @Test("A stored network is checked as a new one is")

@@ -57,6 +57,23 @@ import Testing
         expectRefused("groups", image, Convolution(outputChannels: 4, kernelSize: 1, groups: size))
         expectRefused("groups", image, Convolution(outputChannels: 4, kernelSize: 1, groups: -size))
         expectRefused("outputChannels", image, Convolution(outputChannels: -size, kernelSize: 1))
+        expectRefused("sides", image, Pad(top: 0, left: size, bottom: 0, right: 0, mode: .edge))
+        expectRefused("factor", image, UpsampleNearest(factor: Size(size)))
+        expectRefused("result", Shape(height: 9, width: 1, channels: 1), UpsampleNearest(factor: 32_768))
+        expectRefused("channels", image, SelectChannels(channels: [size, -size]))
+    }
+
+    @Test("A window of any size over the channels is cut to them")
+    func responseSize() throws {
+        for size in Self.huge {
+            let network = try network(Shape(channels: 3), LocalResponseNormalization(size: size, alpha: 1))
+            let plan = try Plan(
+                network, parameters: try Parameters(network, seed: 1), options: Plan.Options(batchSize: 1))
+            _ = plan.input.update(from: [1, 2, 3])
+            plan.forward(count: 1)
+            // The mean square over so many channels is nearly 0.
+            #expect(zip(plan.output, [1, 2, 3] as [Float]).allSatisfy { abs($0 - $1) < 1e-5 })
+        }
     }
 
     @Test("A layer whose parts are small may still be too large")

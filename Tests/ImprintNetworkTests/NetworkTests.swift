@@ -7,12 +7,22 @@ import Testing
     /// Every kind of layer, each property at a value that is not its default.
     static let layers: [any Layer] = [
         Add(), Concat(), Flatten(), GlobalAveragePool(), GlobalMaxPool(), HardSwish(), ReLU(), ReLU6(), Sigmoid(),
-        Softmax(), LeakyReLU(slope: 0.25), Dropout(rate: 0.125), Dense(outputChannels: 3, hasBias: false),
+        Softmax(), Multiply(), Maximum(), Swish(), Tanh(), Softplus(), LeakyReLU(slope: 0.25), Dropout(rate: 0.125),
+        Dense(outputChannels: 3, hasBias: false),
         BatchNormalization(momentum: 0.25, epsilon: 0.5, usesRunningStatistics: true),
         MaxPool(
             kernelSize: Size(height: 2, width: 3), stride: Size(height: 1, width: 2),
-            padding: .explicit(top: 1, left: 0, bottom: 0, right: 2)),
-        AveragePool(kernelSize: Size(height: 2, width: 3), stride: 1, padding: .same, countsPadding: true),
+            padding: .explicit(top: 1, left: 0, bottom: 0, right: 2), roundsUp: true),
+        AveragePool(
+            kernelSize: Size(height: 2, width: 3), stride: 1, padding: .same, countsPadding: true, roundsUp: true),
+        Affine(extent: .values, hasScale: false), Affine(extent: .channels, hasShift: false),
+        Clip(minimum: -1, maximum: 2), Clip(minimum: -.infinity, maximum: 2), Clip(minimum: -1, maximum: .infinity),
+        HardSigmoid(slope: 0.25, offset: 0.125), PReLU(isShared: true), ELU(alpha: 0.5),
+        LocalResponseNormalization(size: 3, alpha: 0.5, beta: 0.25, bias: 2),
+        Pad(top: 1, left: 2, bottom: 3, right: 4, mode: .constant(0.5)),
+        Pad(top: 1, left: 2, bottom: 3, right: 4, mode: .reflect),
+        Pad(top: 1, left: 2, bottom: 3, right: 4, mode: .edge), UpsampleNearest(factor: Size(height: 2, width: 3)),
+        SelectChannels(channels: [3, 4, 5, 0, 2, 2]), Mean(axes: [.height, .channels]),
         Convolution(
             outputChannels: 6, kernelSize: Size(height: 2, width: 3), stride: Size(height: 1, width: 2),
             padding: .explicit(top: 1, left: 2, bottom: 3, right: 4), dilation: Size(height: 2, width: 1), groups: 2,
@@ -31,6 +41,31 @@ import Testing
             #expect(try copyThroughJSON(node) == node, "\(layer)")
         }
         #expect(Set(Self.layers.map { type(of: $0).kind }) == Set(layerKinds.map { $0.kind }))
+    }
+
+    @Test("A pool of an older version, which does not say so, is not rounded up")
+    func olderPools() throws {
+        for (kind, rest) in [("maxPool", ""), ("averagePool", #","countsPadding":false"#)] {
+            let size = #"{"height":3,"width":3}"#
+            let text =
+                #"{"name":"a","kind":"\#(kind)","inputs":["input"],"properties":"#
+                + #"{"kernelSize":\#(size),"stride":\#(size),"padding":"valid"\#(rest)}}"#
+            let node = try JSONDecoder().decode(Network.Node.self, from: Data(text.utf8))
+            let layer: any Layer = kind == "maxPool" ? MaxPool(kernelSize: 3) : AveragePool(kernelSize: 3)
+            #expect(AnyHashable(node.layer) == AnyHashable(layer))
+        }
+    }
+
+    @Test("Long lists of channels are stored as runs, and the same lists are equal however they are stored")
+    func channelRuns() throws {
+        let layer = SelectChannels(channels: Array(64..<1088) + [0] + Array(7..<9))
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        let text = String(decoding: try encoder.encode(layer), as: UTF8.self)
+        #expect(text == #"{"channels":[{"count":1024,"from":64},0,{"count":2,"from":7}]}"#)
+        let other = #"{"channels":[{"count":1000,"from":64},{"count":24,"from":1064},0,7,8]}"#
+        let copy = try JSONDecoder().decode(SelectChannels.self, from: Data(other.utf8))
+        #expect(copy == layer && copy.channels == layer.channels && layer.channels.count == 1027)
     }
 
     @Test("Each kind has a name of its own")

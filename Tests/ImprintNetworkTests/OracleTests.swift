@@ -79,6 +79,34 @@ import Testing
         return cases
     }()
 
+    /// Every kernel, stride and padding over images whose last windows lie in the image, the border and beyond.
+    static let roundedUp: [Case] = {
+        var cases: [Case] = []
+        for (kernel, stride) in [(2, 1), (2, 2), (2, 3), (3, 2), (3, 3), (3, 4), (5, 3)] {
+            for (before, after) in [(0, 0), (1, 1), (0, 1), (1, 0)] {
+                for (height, width, channels) in [(5, 6, 3), (7, 8, 17)] {
+                    let input = shape(height, width, channels)
+                    let padding = Padding.explicit(top: before, left: before, bottom: after, right: after)
+                    let window = NaiveWindow(
+                        input: input, kernel: Size(kernel), stride: Size(stride), padding: padding, roundsUp: true)
+                    let (size, step) = (Size(kernel), Size(stride))
+                    cases.append(
+                        Case(
+                            MaxPool(kernelSize: size, stride: step, padding: padding, roundsUp: true),
+                            NaiveMaxPool(window: window), over: input))
+                    for countsPadding in [false, true] {
+                        let layer = AveragePool(
+                            kernelSize: size, stride: step, padding: padding, countsPadding: countsPadding,
+                            roundsUp: true)
+                        cases.append(
+                            Case(layer, NaiveAveragePool(window: window, countsPadding: countsPadding), over: input))
+                    }
+                }
+            }
+        }
+        return cases
+    }()
+
     static let convolutions: [Case] = [
         Case(
             Convolution(outputChannels: 6, kernelSize: 3, padding: .same, groups: 2), over: shape(6, 5, 4), as: .im2col),
@@ -200,6 +228,60 @@ import Testing
         return cases
     }()
 
+    /// Channels that fill vectors and do not, and more of them and of pixels than one block of a sum.
+    static let imported: [Case] = {
+        var cases: [Case] = []
+        for input in [shape(1, 1, 1), shape(3, 5, 17), shape(9, 8, 300)] {
+            for (hasScale, hasShift) in [(true, true), (true, false), (false, true)] {
+                cases.append(
+                    Case(
+                        Affine(extent: .channels, hasScale: hasScale, hasShift: hasShift),
+                        NaiveAffine(count: input.channels, hasScale: hasScale, hasShift: hasShift), over: input))
+                cases.append(
+                    Case(
+                        Affine(extent: .values, hasScale: hasScale, hasShift: hasShift),
+                        NaiveAffine(count: input.count, hasScale: hasScale, hasShift: hasShift), over: input, batch: 9))
+            }
+            cases.append(Case(PReLU(), NaivePReLU(count: input.channels), over: input, batch: 4))
+            cases.append(Case(PReLU(isShared: true), NaivePReLU(count: 1), over: input, batch: 4))
+            for size in [1, 2, 5, 8] {
+                let layer = LocalResponseNormalization(size: size, alpha: 2, beta: 0.75, bias: 0.5)
+                cases.append(
+                    Case(layer, NaiveResponseNormalization(channels: input.channels, layer: layer), over: input))
+            }
+            let factor = Size(height: 3, width: 2)
+            cases.append(Case(UpsampleNearest(factor: factor), NaiveSums.upsample(input, factor), over: input))
+            // Backwards, interleaved, and a run in the middle.
+            let channels = input.channels
+            for list in [
+                Array((0..<channels).reversed()),
+                (0..<2 * channels).map { $0 / 2 + $0 % 2 * (channels / 2) % channels },
+                Array(channels / 3..<channels), [0, channels - 1, 0],
+            ] {
+                let valid = list.map { min($0, channels - 1) }
+                cases.append(
+                    Case(SelectChannels(channels: valid), NaiveSums.select(input, valid), over: input))
+            }
+        }
+        for mode in [Pad.Mode.constant(-0.5), .reflect, .edge] {
+            for layer in [
+                Pad(top: 2, left: 3, bottom: 1, right: 4, mode: mode),
+                Pad(top: 0, left: 0, bottom: 2, right: 0, mode: mode),
+            ] {
+                cases.append(Case(layer, NaiveSums.pad(shape(3, 5, 17), layer), over: shape(3, 5, 17)))
+            }
+        }
+        for bits in 1...7 {
+            let axes = MeanAxes(rawValue: bits)
+            cases.append(Case(Mean(axes: axes), NaiveSums.mean(shape(3, 5, 17), axes), over: shape(3, 5, 17)))
+        }
+        cases.append(
+            Case(
+                Mean(axes: [.height, .width]), NaiveSums.mean(shape(9, 8, 300), [.height, .width]),
+                over: shape(9, 8, 300)))
+        return cases
+    }()
+
     @Test("Windows over kernels, strides and paddings", arguments: windows)
     func window(_ reference: Case) throws { try compare(reference) }
 
@@ -211,6 +293,12 @@ import Testing
 
     @Test("Dense and batch normalisation", arguments: others)
     func other(_ reference: Case) throws { try compare(reference) }
+
+    @Test("Layers of imported networks", arguments: imported)
+    func importedLayer(_ reference: Case) throws { try compare(reference) }
+
+    @Test("Pools that round up", arguments: roundedUp)
+    func pool(_ reference: Case) throws { try compare(reference) }
 
     private func compare(_ reference: Case) throws {
         let network = try Network(

@@ -43,7 +43,8 @@ import Testing
 
     @Test(
         "Prediction gives the numbers of training's forward pass, its very bits where nothing is folded",
-        arguments: GradientCheckTests.others + GradientCheckTests.chains + GradientCheckTests.graphs)
+        arguments: GradientCheckTests.others + GradientCheckTests.imported + GradientCheckTests.chains
+            + GradientCheckTests.graphs + GradientCheckTests.broadcasts)
     func smallNetworks(_ example: GradientCheckTests.Case) throws {
         try expectSameOutputs(
             Network(name: example.testDescription, input: example.input, nodes: example.nodes), batch: example.batch)

@@ -100,7 +100,7 @@ extension LayerContext {
     }
 
     /// y = f(x), number by number.
-    fileprivate func mapForward(
+    func mapForward(
         _ batch: Int, _ function: (UnsafePointer<Float>, UnsafeMutablePointer<Float>, Int) -> Void
     ) {
         forEachRange(batch * output.shape.count, worker) { range in
@@ -109,7 +109,7 @@ extension LayerContext {
     }
 
     /// dx = g(activation, dy), number by number, where the activation is what the layer reads again.
-    fileprivate func mapBackward(
+    func mapBackward(
         _ batch: Int, reading activation: Activation,
         _ function: (UnsafePointer<Float>, UnsafePointer<Float>, UnsafeMutablePointer<Float>, Int) -> Void
     ) {

@@ -1,22 +1,29 @@
 internal import CImprintKernels
 
-/// The sum of two or more inputs of the same shape, y = x₁ + x₂ and so on.
+/// The sum of two or more inputs, y = x₁ + x₂ and so on.
+///
+/// Heights, widths and channels are the largest of the inputs; an input with 1 of them has it added everywhere along that
+/// axis, and its gradient is the sum over the axis.
 public struct Add: Layer {
     public static let kind = "add"
     /// Makes the layer.
     public init() {}
 
     public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
-        let inputs = try severalInputs("Add", inputs)
-        guard inputs.allSatisfy({ $0 == inputs[0] }) else {
-            throw .inputShape(layer: "Add", found: inputs, reason: "the shapes must be the same")
-        }
-        return inputs[0]
+        try Broadcast("Add", inputs).output
     }
 
     public var backwardReads: BackwardReads { [] }
 
+    public func memory(_ request: MemoryRequest) -> LayerMemory {
+        let sums = Broadcast(output: request.output).scratchByteCount(request.inputs, batch: request.batch)
+        return LayerMemory(scratch: request.training ? sums : 0)
+    }
+
     public func forward(_ context: LayerContext, batch: Int) {
+        guard context.inputs.allSatisfy({ $0.shape == context.output.shape }) else {
+            return context.fold(batch, imprint_broadcast_add)
+        }
         forEachRange(batch * context.output.shape.count, context.worker) { range in
             let start = range.lowerBound
             let y = context.output.values + start
@@ -26,11 +33,27 @@ public struct Add: Layer {
     }
 
     public func backward(_ context: LayerContext, batch: Int) {
+        let broadcast = Broadcast(output: context.output.shape)
         for input in context.inputs {
             guard let dx = input.gradient else { continue }
-            forEachRange(batch * context.output.shape.count, context.worker) { range in
-                (dx + range.lowerBound).update(from: context.outputGradient + range.lowerBound, count: range.count)
+            if input.shape == context.output.shape {
+                context.copy(context.outputGradient, to: dx, count: batch * input.shape.count)
+            } else {
+                broadcast.sum(context.outputGradient, times: nil, into: dx, input.shape, batch: batch, context)
             }
+        }
+    }
+}
+
+extension LayerContext {
+    /// y = f(f(x₁, x₂), x₃) and so on.
+    func fold(_ batch: Int, _ function: Broadcast.Function) {
+        let broadcast = Broadcast(output: output.shape)
+        var result = Broadcast.Operand(inputs[0])
+        for input in inputs.dropFirst() {
+            broadcast.combine(
+                result, Broadcast.Operand(input), into: output.values, batch: batch, worker: worker, function)
+            result = Broadcast.Operand(output)
         }
     }
 }

@@ -167,18 +167,30 @@ enum ConvolutionWeights {
 
 /// What is done to a block of a convolution's result while it is in cache.
 ///
-/// y ← min(max(y + bias + shortcut, floor), ceiling).
+/// y ← curve(min(max(y + bias + shortcut, floor), ceiling)).
 struct Epilogue {
+    /// An activation that is no clamp.
+    enum Curve: String, Codable {
+        case swish, hardSwish
+    }
+
     var bias: UnsafePointer<Float>?
     /// Another activation of the result's shape.
     var shortcut: UnsafePointer<Float>?
     var floor = -Float.infinity
     var ceiling = Float.infinity
+    var curve: Curve?
 
     func apply(to y: UnsafeMutablePointer<Float>, _ pixels: Range<Int>, channels: Int) {
-        guard bias != nil || shortcut != nil || floor > -.infinity || ceiling < .infinity else { return }
         let start = pixels.lowerBound * channels
-        imprint_epilogue(y + start, bias, shortcut.map { $0 + start }, floor, ceiling, pixels.count, channels)
+        if bias != nil || shortcut != nil || floor > -.infinity || ceiling < .infinity {
+            imprint_epilogue(y + start, bias, shortcut.map { $0 + start }, floor, ceiling, pixels.count, channels)
+        }
+        switch curve {
+        case .swish: imprint_swish_forward(y + start, y + start, pixels.count * channels)
+        case .hardSwish: imprint_hard_swish_forward(y + start, y + start, pixels.count * channels)
+        case nil: break
+        }
     }
 }
 

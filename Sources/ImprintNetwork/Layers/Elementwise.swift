@@ -7,6 +7,12 @@ func forEachRange(_ count: Int, _ worker: Worker, _ body: (Range<Int>) -> Void) 
     worker.forEach(chunks) { chunk in body(chunkRange(chunk, of: chunks, total: count)) }
 }
 
+/// Runs `body` over the rows of a matrix, of so many numbers each, in chunks that are worth a thread.
+func forEachRows(_ rows: Int, _ numbersPerRow: Int, _ worker: Worker, _ body: (Range<Int>) -> Void) {
+    let chunks = min(rows, max(1, rows * numbersPerRow / (1 << 16)))
+    worker.forEach(chunks) { chunk in body(chunkRange(chunk, of: chunks, total: rows)) }
+}
+
 extension LayerContext {
     /// to = from; nothing to do where they are the same memory.
     func copy(_ from: UnsafePointer<Float>, to: UnsafeMutablePointer<Float>, count: Int) {

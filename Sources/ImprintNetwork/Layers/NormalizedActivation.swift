@@ -261,9 +261,3 @@ private func forEachLine(_ context: LayerContext, _ batch: Int, _ body: (Line) -
         for line in range { body(Line(line, context)) }
     }
 }
-
-/// Runs `body` over the rows of a matrix, of so many numbers each, in chunks that are worth a thread.
-private func forEachRows(_ rows: Int, _ numbersPerRow: Int, _ worker: Worker, _ body: (Range<Int>) -> Void) {
-    let chunks = min(rows, max(1, rows * numbersPerRow / (1 << 16)))
-    worker.forEach(chunks) { chunk in body(chunkRange(chunk, of: chunks, total: rows)) }
-}

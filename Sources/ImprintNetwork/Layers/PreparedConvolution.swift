@@ -14,15 +14,18 @@ struct PreparedConvolution: Layer {
     private let hasShortcut: Bool
     /// Where the activation ends, infinity for ReLU; `nil` where there is none.
     private let ceiling: Float?
+    /// An activation that is no clamp, where there is one.
+    private let curve: Epilogue.Curve?
 
     init(
         _ convolution: Convolution, normalization: BatchNormalization? = nil, hasShortcut: Bool = false,
-        ceiling: Float? = nil
+        ceiling: Float? = nil, curve: Epilogue.Curve? = nil
     ) {
         self.convolution = convolution
         self.normalization = normalization
         self.hasShortcut = hasShortcut
         self.ceiling = ceiling
+        self.curve = curve
     }
 
     func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
@@ -132,7 +135,7 @@ struct PreparedConvolution: Layer {
             Epilogue(
                 bias: convolution.hasBias || normalization != nil ? bias : nil,
                 shortcut: hasShortcut ? UnsafePointer(context.inputs[1].values) : nil,
-                floor: ceiling == nil ? -.infinity : 0, ceiling: ceiling ?? .infinity))
+                floor: ceiling == nil ? -.infinity : 0, ceiling: ceiling ?? .infinity, curve: curve))
     }
 
     func backward(_ context: LayerContext, batch: Int) {

@@ -9,7 +9,9 @@ the Swift side (activations [N, H, W, C]; weights [kernel height, kernel width, 
 comparison. Networks and options are written as Imprint encodes them itself.
 """
 
+import functools
 import json
+import math
 import platform
 from pathlib import Path
 
@@ -72,8 +74,16 @@ def convolution(outputs, kernel, stride=1, pad="valid", dilation=1, groups=1, bi
         dilation=size(dilation), groups=groups, hasBias=bias, **rest)
 
 
-def pool(kind, kernel, stride, pad="valid", **rest):
-    return node(kind, kernelSize=size(kernel), stride=size(stride), padding=padding(pad), **rest)
+def pool(kind, kernel, stride, pad="valid", up=False, **rest):
+    return node(kind, kernelSize=size(kernel), stride=size(stride), padding=padding(pad), roundsUp=up, **rest)
+
+
+def border(top, left, bottom, right, mode):
+    return node("pad", top=top, left=left, bottom=bottom, right=right, mode=mode)
+
+
+def response(size, alpha=1e-4, beta=0.75, bias=1.0):
+    return node("localResponseNormalization", size=size, alpha=alpha, beta=beta, bias=bias)
 
 
 def dense(outputs, bias=True, **rest):
@@ -114,11 +124,16 @@ def both(size):
     return size["height"], size["width"]
 
 
-def parameter_shapes(kind, p, channels):
+def parameter_shapes(kind, p, image, channels):
     if kind == "convolution":
         weight = [*both(p["kernelSize"]), channels // p["groups"], p["outputChannels"]]
     elif kind == "dense":
         weight = [channels, p["outputChannels"]]
+    elif kind == "affine":
+        extent = [channels] if p["extent"] == "channels" else [*image, channels]
+        return {name: extent for name in ("scale", "shift") if p[f"has{name.capitalize()}"]}
+    elif kind == "prelu":
+        return {"slope": [1 if p["isShared"] else channels]}
     elif kind == "batchNormalization":
         return {name: [channels] for name in ("scale", "shift", "runningMean", "runningVariance")}
     else:
@@ -135,17 +150,57 @@ def run_convolution(p, w, x):
 
 def run_max_pool(p, w, x):
     x = planes(x)
+    if p["roundsUp"]:
+        left, right, top, bottom = sides(p, x)
+        assert left == right and top == bottom
+        return pixels(F.max_pool2d(x, both(p["kernelSize"]), both(p["stride"]), (top, left), ceil_mode=True))
     padded = F.pad(x, sides(p, x), value=-torch.inf)
     return pixels(F.max_pool2d(padded, both(p["kernelSize"]), both(p["stride"])))
 
 
 def run_average_pool(p, w, x):
     x = planes(x)
+    if p["roundsUp"]:
+        left, right, top, bottom = sides(p, x)
+        assert left == right and top == bottom
+        return pixels(F.avg_pool2d(
+            x, both(p["kernelSize"]), both(p["stride"]), (top, left), ceil_mode=True,
+            count_include_pad=p["countsPadding"]))
 
     def mean(x):
         return F.avg_pool2d(F.pad(x, sides(p, x)), both(p["kernelSize"]), both(p["stride"]))
 
     return pixels(mean(x) if p["countsPadding"] else mean(x) / mean(torch.ones_like(x)))
+
+
+def run_affine(p, w, x):
+    return x * w.get("scale", 1) + w.get("shift", 0)
+
+
+def run_pad(p, w, x):
+    border = [p[side] for side in ("left", "right", "top", "bottom")]
+    if isinstance(p["mode"], dict):
+        return pixels(F.pad(planes(x), border, value=p["mode"]["constant"]))
+    return pixels(F.pad(planes(x), border, mode={"reflect": "reflect", "edge": "replicate"}[p["mode"]]))
+
+
+def run_upsample(p, w, x):
+    return pixels(F.interpolate(planes(x), scale_factor=both(p["factor"]), mode="nearest"))
+
+
+def run_select(p, w, x):
+    runs = [{"from": c, "count": 1} if isinstance(c, int) else c for c in p["channels"]]
+    return x[..., [c for run in runs for c in range(run["from"], run["from"] + run["count"])]]
+
+
+def run_mean(p, w, x):
+    return x.mean([1 + ("height", "width", "channels").index(axis) for axis in p["axes"]], keepdim=True)
+
+
+def run_response(p, w, x):
+    """Of an even size ONNX, and so Imprint, takes the odd channel from above and PyTorch from below."""
+    x = planes(x).flip(1)
+    return pixels(F.local_response_norm(x, p["size"], p["alpha"], p["beta"], p["bias"]).flip(1))
 
 
 def run_norm(p, w, x, frozen):
@@ -168,6 +223,21 @@ LAYERS = {
     "sigmoid": lambda p, w, x: torch.sigmoid(x),
     "hardSwish": lambda p, w, x: F.hardswish(x),
     "softmax": lambda p, w, x: F.softmax(x, dim=3),
+    "clip": lambda p, w, x: F.hardtanh(x, p.get("minimum", -torch.inf), p.get("maximum", torch.inf)),
+    "hardSigmoid": lambda p, w, x: F.hardtanh(x * p["slope"] + p["offset"], 0, 1),
+    "prelu": lambda p, w, x: pixels(F.prelu(planes(x), w["slope"])),
+    "elu": lambda p, w, x: F.elu(x, p["alpha"]),
+    "swish": lambda p, w, x: F.silu(x),
+    "tanh": lambda p, w, x: torch.tanh(x),
+    "softplus": lambda p, w, x: F.softplus(x, threshold=1e9),
+    "affine": run_affine,
+    "pad": run_pad,
+    "upsampleNearest": run_upsample,
+    "selectChannels": run_select,
+    "mean": run_mean,
+    "localResponseNormalization": run_response,
+    "multiply": lambda p, w, *x: math.prod(x[1:], start=x[0]),
+    "maximum": lambda p, w, *x: functools.reduce(torch.maximum, x),
     "add": lambda p, w, *x: sum(x[1:], x[0]),
     "concat": lambda p, w, *x: torch.cat(x, dim=3),
 }
@@ -182,9 +252,9 @@ def layer_case(name, input, *nodes, batch=2, images=None, frozen=()):
     for n in nodes:
         kind, p, inputs = n["kind"], n["properties"], [activations[i] for i in n["inputs"]]
         w = {}
-        for parameter, shape in parameter_shapes(kind, p, inputs[0].shape[3]).items():
+        for parameter, shape in parameter_shapes(kind, p, inputs[0].shape[1:3], inputs[0].shape[3]).items():
             full = f"{n['name']}.{parameter}"
-            offset = {"scale": 1.0, "runningVariance": 1.5}.get(parameter, 0.0)
+            offset = {"scale": 1.0, "runningVariance": 1.5, "slope": 0.25}.get(parameter, 0.0)
             specs[full] = spec(11 + len(specs), 1.0, offset)
             w[parameter] = leaf(specs[full], shape)
             if parameter.startswith("running"):
@@ -273,6 +343,18 @@ def layer_cases():
         case("averagePool 3x3, border 1, not counted", (7, 6, 3), pool("averagePool", 3, 2, 1, countsPadding=False)),
         case("averagePool 3x3, stride 1, same", (4, 5, 2), pool("averagePool", 3, 1, "same", countsPadding=False)),
         case("averagePool 3x3, same, even size", (6, 4, 2), pool("averagePool", 3, 2, "same", countsPadding=False)),
+        case("maxPool 3x3, rounded up", (6, 8, 3), pool("maxPool", 3, 2, up=True)),
+        case("maxPool 2x2, border 1, rounded up", (4, 5, 17), pool("maxPool", 2, 2, 1, up=True)),
+        case("maxPool 3x3, larger than the image, rounded up", (2, 2, 3), pool("maxPool", 3, 2, up=True)),
+        case(
+            "averagePool 3x3, border 1, counted, rounded up", (6, 7, 3),
+            pool("averagePool", 3, 2, 1, up=True, countsPadding=True)),
+        case(
+            "averagePool 3x3, stride 2x3, rounded up", (6, 6, 17),
+            pool("averagePool", 3, (2, 3), 1, up=True, countsPadding=True)),
+        case(
+            "averagePool 3x3, border 1, not counted, rounded up", (6, 7, 3),
+            pool("averagePool", 3, 2, 1, up=True, countsPadding=False)),
         case("globalAveragePool", (4, 5, 6), node("globalAveragePool")),
         case("globalMaxPool", (4, 5, 6), node("globalMaxPool")),
         case("globalMaxPool, equal values", (3, 3, 2), node("globalMaxPool"), images=spec(1, 0, 1)),
@@ -295,6 +377,56 @@ def layer_cases():
         case("hardSwish", (3, 4, 3), node("hardSwish"), images=spec(1, 10)),
         case("softmax", (1, 1, 5), node("softmax"), batch=4, images=spec(1, 6)),
         case("softmax of pixels, large values", (2, 2, 3), node("softmax"), images=spec(1, 20, 500)),
+        case("clip", (3, 4, 3), node("clip", minimum=-0.25, maximum=0.5)),
+        case("clip without a minimum", (3, 4, 3), node("clip", maximum=0.5)),
+        case("clip without a maximum", (3, 4, 3), node("clip", minimum=-0.25)),
+        case("clip at the maximum", (2, 2, 3), node("clip", minimum=0.0, maximum=1.5), images=spec(1, 0, 1.5)),
+        case("hardSigmoid", (3, 4, 3), node("hardSigmoid", slope=1 / 6, offset=0.5), images=spec(1, 10)),
+        case("hardSigmoid, slope .2", (3, 4, 3), node("hardSigmoid", slope=0.2, offset=0.5), images=spec(1, 10)),
+        case("prelu", (3, 4, 5), node("prelu", isShared=False)),
+        case("prelu, shared", (3, 4, 5), node("prelu", isShared=True)),
+        case("elu", (3, 4, 3), node("elu", alpha=1.0), images=spec(1, 8)),
+        case("elu, alpha .3", (3, 4, 3), node("elu", alpha=0.3), images=spec(1, 8)),
+        case("swish", (3, 4, 3), node("swish"), images=spec(1, 16)),
+        case("swish, far out", (2, 2, 3), node("swish"), images=spec(1, 240)),
+        case("tanh", (3, 4, 3), node("tanh"), images=spec(1, 6)),
+        case("softplus", (3, 4, 3), node("softplus"), images=spec(1, 30)),
+        case("affine", (3, 4, 5), node("affine", extent="channels", hasScale=True, hasShift=True)),
+        case("affine of values", (3, 4, 5), node("affine", extent="values", hasScale=True, hasShift=True), batch=3),
+        case("affine, scale", (3, 4, 5), node("affine", extent="channels", hasScale=True, hasShift=False)),
+        case("affine, shift", (3, 4, 5), node("affine", extent="values", hasScale=False, hasShift=True)),
+        case("localResponseNormalization of 5", (2, 3, 9), response(5, alpha=1.0), images=spec(1, 6)),
+        case("localResponseNormalization of 4", (2, 3, 9), response(4, 2.0, 0.5, 0.25), images=spec(1, 6)),
+        case("localResponseNormalization, AlexNet's", (2, 3, 20), response(5, bias=2.0), images=spec(1, 200)),
+        case("pad", (3, 4, 3), border(1, 2, 3, 0, {"constant": 0.5})),
+        case("pad, reflect", (4, 5, 3), border(3, 2, 1, 4, "reflect")),
+        case("pad, edge", (3, 4, 3), border(4, 2, 0, 5, "edge")),
+        case("upsampleNearest", (3, 4, 3), node("upsampleNearest", factor=size(2))),
+        case("upsampleNearest 3x1", (3, 4, 2), node("upsampleNearest", factor=size((3, 1)))),
+        case("selectChannels", (3, 4, 8), node("selectChannels", channels=[{"from": 2, "count": 5}])),
+        case("selectChannels, shuffled", (3, 4, 6), node("selectChannels", channels=[0, 3, 1, 4, 2, 5])),
+        case("selectChannels, repeated", (3, 4, 4), node("selectChannels", channels=[3, {"from": 0, "count": 2}, 3, 1])),
+        case("mean over height and width", (4, 5, 6), node("mean", axes=["height", "width"])),
+        case("mean over width", (4, 5, 6), node("mean", axes=["width"])),
+        case("mean over channels", (4, 5, 6), node("mean", axes=["channels"])),
+        case("mean over height and channels", (4, 5, 6), node("mean", axes=["height", "channels"])),
+        case(
+            "squeeze and excitation", (4, 5, 6), convolution(6, 3, pad="same", name="x"),
+            node("globalAveragePool", ["x"], "mean"), dense(3, name="less", inputs=["mean"]),
+            node("swish", ["less"], "s"), dense(6, name="more", inputs=["s"]), node("sigmoid", ["more"], "gate"),
+            node("multiply", ["x", "gate"])),
+        case("multiply", (3, 4, 3), convolution(3, 1, name="left"), node("multiply", ["left", "input"])),
+        case(
+            "multiply a row, a column and a place", (3, 4, 5), node("mean", name="row", axes=["height"]),
+            node("mean", name="column", axes=["width"]), node("mean", name="plane", axes=["channels"]),
+            node("multiply", ["row", "column", "plane"]), images=spec(1, 2, 0.5)),
+        case(
+            "add a row, a column and a place", (3, 4, 5), node("mean", name="row", axes=["height"]),
+            node("mean", name="column", axes=["width"]), node("mean", name="plane", axes=["channels"]),
+            node("add", ["row", "column", "plane"])),
+        case(
+            "maximum of three", (3, 4, 3), convolution(3, 1, name="left"), convolution(3, 1, name="right"),
+            node("maximum", ["left", "input", "right"])),
         case(
             "add of two", (3, 4, 3), convolution(4, 1, name="left"), convolution(4, 1, name="right"),
             node("add", ["left", "right"])),

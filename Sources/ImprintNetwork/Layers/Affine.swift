@@ -1,0 +1,97 @@
+internal import CImprintKernels
+
+/// A scale and a shift that are trained, y = scale ⊙ x + shift.
+///
+/// x, y [N, H, W, C]; scale and shift [C] or [H, W, C]. scale starts at 1, shift at 0; neither decays.
+/// Backward: dx = scale ⊙ dy, dscale = Σ x ⊙ dy, dshift = Σ dy, over all that share a number.
+public struct Affine: Layer {
+    /// What has a number of its own.
+    public enum Extent: String, Codable, Sendable {
+        /// Each channel.
+        case channels
+        /// Each value of an image.
+        case values
+    }
+
+    public static let kind = "affine"
+    /// What has a scale and a shift of its own.
+    public let extent: Extent
+    /// Whether scale is there.
+    public let hasScale: Bool
+    /// Whether shift is there; at least one of the two is.
+    public let hasShift: Bool
+
+    /// Makes the layer.
+    public init(extent: Extent, hasScale: Bool = true, hasShift: Bool = true) {
+        self.extent = extent
+        self.hasScale = hasScale
+        self.hasShift = hasShift
+    }
+
+    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
+        try check("Affine", "hasShift", hasShift, hasScale || hasShift, "true, where there is no scale")
+        return try onlyInput("Affine", inputs)
+    }
+
+    public func parameters(for inputs: [Shape]) -> [ParameterDescription] {
+        func parameter(_ name: String, _ value: Float) -> ParameterDescription {
+            let input = inputs[0]
+            let shape = extent == .channels ? [input.channels] : [input.height, input.width, input.channels]
+            return ParameterDescription(name: name, shape: shape, role: .bias, initializer: .constant(value))
+        }
+        return (hasScale ? [parameter("scale", 1)] : []) + (hasShift ? [parameter("shift", 0)] : [])
+    }
+
+    public var backwardReads: BackwardReads { hasScale ? .inputs : [] }
+    public var inPlace: InPlace { hasScale ? .never : .overwriting }
+    public var gradientMayReplaceInput: Bool { hasScale }
+
+    public func memory(_ request: MemoryRequest) -> LayerMemory {
+        let sums = ChannelReduction.scratchByteCount(channels: width(request.inputs[0]))
+        return LayerMemory(scratch: request.training ? sums : 0)
+    }
+
+    /// How many numbers of one row have parameters of their own.
+    private func width(_ input: Shape) -> Int { extent == .channels ? input.channels : input.count }
+
+    public func forward(_ context: LayerContext, batch: Int) {
+        let width = width(context.input.shape)
+        let scale = hasScale ? UnsafePointer(context.parameters[0]) : nil
+        let shift = hasShift ? UnsafePointer(context.parameters[hasScale ? 1 : 0]) : nil
+        forEachRows(batch * context.input.shape.count / width, width, context.worker) { rows in
+            let start = rows.lowerBound * width
+            imprint_affine(
+                context.input.values + start, scale, shift, context.output.values + start, rows.count, width)
+        }
+    }
+
+    public func backward(_ context: LayerContext, batch: Int) {
+        let width = width(context.input.shape)
+        let rows = batch * context.input.shape.count / width
+        let dy = context.outputGradient
+        if hasShift, let dShift = context.parameterGradients[hasScale ? 1 : 0] {
+            context.sumOverRows(dy, rows: rows, channels: width, into: dShift)
+        }
+        if hasScale, let dScale = context.parameterGradients[0] {
+            let x = context.input.values
+            let sums = ChannelReduction(channels: width, rows: rows).run(
+                scratch: context.scratch, worker: context.worker
+            ) { rows, sums in
+                sums.update(repeating: 0, count: width)
+                let steps = imprint_steps(pixel: width, channel: 1)
+                imprint_product_sums(
+                    x + rows.lowerBound * width, dy + rows.lowerBound * width, steps, sums,
+                    imprint_steps(pixel: 0, channel: 1), rows.count, width)
+            }
+            context.worker.alone { for place in 0..<width { dScale[place] = Float(sums[place]) } }
+        }
+        guard let dx = context.input.gradient else { return }
+        guard hasScale else {
+            return context.copy(dy, to: dx, count: batch * context.input.shape.count)
+        }
+        forEachRows(rows, width, context.worker) { rows in
+            let start = rows.lowerBound * width
+            imprint_affine(dy + start, context.parameters[0], nil, dx + start, rows.count, width)
+        }
+    }
+}

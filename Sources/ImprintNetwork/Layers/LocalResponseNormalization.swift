@@ -1,0 +1,81 @@
+internal import CImprintKernels
+internal import ImprintCore
+
+/// Local response normalisation over neighbouring channels, y = x / d^`beta` with d = `bias` + `alpha` / `size` · Σ x².
+///
+/// The sum of channel c runs over the channels c − ⌊(size − 1) / 2⌋ … c + ⌈(size − 1) / 2⌉, as far as they are there
+/// (Krizhevsky et al., "ImageNet classification", 2012; ONNX, LRN). Backward: dx = dy / d^beta − 2 · alpha / size · beta ·
+/// x · Σ dy · x / d^(beta + 1), over the channels whose sums hold this one.
+public struct LocalResponseNormalization: Layer {
+    public static let kind = "localResponseNormalization"
+    /// How many channels are summed, at least 1.
+    public let size: Int
+    /// The weight of the mean square, at least 0.
+    public let alpha: Float
+    /// The exponent, at least 0.
+    public let beta: Float
+    /// What is added to the mean square, more than 0.
+    public let bias: Float
+
+    /// Makes the layer.
+    public init(size: Int, alpha: Float = 1e-4, beta: Float = 0.75, bias: Float = 1) {
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.bias = bias
+    }
+
+    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
+        let name = "LocalResponseNormalization"
+        try check(name, "size", size, size >= 1, "at least 1")
+        try check(name, "alpha", alpha, alpha >= 0 && alpha.isFinite, "at least 0")
+        try check(name, "beta", beta, beta >= 0 && beta.isFinite, "at least 0")
+        try check(name, "bias", bias, bias.isNormal && bias > 0, "a positive number")
+        return try onlyInput(name, inputs)
+    }
+
+    public var gradientMayReplaceInput: Bool { true }
+
+    public func memory(_ request: MemoryRequest) -> LayerMemory {
+        LayerMemory(
+            scratch: request.workers.count * scratchCount(request.output.channels) * MemoryLayout<Float>.stride)
+    }
+
+    /// How many numbers of scratch memory a worker needs.
+    private func scratchCount(_ channels: Int) -> Int { roundedUp(3 * channels, to: 16) }
+
+    private func response(_ channels: Int) -> imprint_response {
+        imprint_response(
+            channels: channels, before: min((size - 1) / 2, channels - 1), after: min(size / 2, channels - 1),
+            factor: alpha / Float(size), beta: beta, bias: bias)
+    }
+
+    public func forward(_ context: LayerContext, batch: Int) {
+        var response = response(context.output.shape.channels)
+        forEachRow(context, batch) { start, rows, scratch in
+            imprint_response_forward(
+                &response, context.input.values + start, context.output.values + start, rows, scratch)
+        }
+    }
+
+    public func backward(_ context: LayerContext, batch: Int) {
+        guard let dx = context.input.gradient else { return }
+        var response = response(context.output.shape.channels)
+        forEachRow(context, batch) { start, rows, scratch in
+            imprint_response_backward(
+                &response, context.input.values + start, context.outputGradient + start, dx + start, rows, scratch)
+        }
+    }
+
+    private func forEachRow(
+        _ context: LayerContext, _ batch: Int, _ body: (Int, Int, UnsafeMutablePointer<Float>) -> Void
+    ) {
+        let channels = context.output.shape.channels
+        let scratch =
+            context.scratch.assumingMemoryBound(to: Float.self) + context.worker.index * scratchCount(channels)
+        // Powers are worth more threads than sums.
+        forEachRows(batch * context.output.shape.pixels, 8 * channels, context.worker) { rows in
+            body(rows.lowerBound * channels, rows.count, scratch)
+        }
+    }
+}

@@ -1,0 +1,78 @@
+internal import CImprintKernels
+
+/// Rectified linear unit with a trained slope, y = x where x > 0, else slope · x, channel by channel.
+///
+/// slope [C], or [1] where all channels share it; it starts at 0.25 and does not decay (He et al., "Delving deep into
+/// rectifiers", 2015). Backward: dx = dy where x > 0, else slope · dy; dslope = Σ x · dy over the other x.
+public struct PReLU: Layer {
+    public static let kind = "prelu"
+    /// Whether all channels have the same slope.
+    public let isShared: Bool
+
+    /// Makes the layer.
+    public init(isShared: Bool = false) { self.isShared = isShared }
+
+    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape { try onlyInput("PReLU", inputs) }
+
+    public func parameters(for inputs: [Shape]) -> [ParameterDescription] {
+        [
+            ParameterDescription(
+                name: "slope", shape: [isShared ? 1 : inputs[0].channels], role: .bias, initializer: .constant(0.25))
+        ]
+    }
+
+    public var gradientMayReplaceInput: Bool { true }
+
+    public func memory(_ request: MemoryRequest) -> LayerMemory {
+        let sums = ChannelReduction.scratchByteCount(channels: request.output.channels)
+        return LayerMemory(scratch: request.training ? sums : 0)
+    }
+
+    public func forward(_ context: LayerContext, batch: Int) {
+        let (x, y, slope) = (context.input.values, context.output.values, context.parameters[0])
+        let channels = context.output.shape.channels
+        if isShared {
+            forEachRange(batch * context.output.shape.count, context.worker) { range in
+                imprint_leaky_relu_forward(x + range.lowerBound, y + range.lowerBound, range.count, slope[0])
+            }
+        } else {
+            forEachRows(batch * context.output.shape.pixels, channels, context.worker) { rows in
+                let start = rows.lowerBound * channels
+                imprint_prelu_forward(x + start, slope, y + start, rows.count, channels)
+            }
+        }
+    }
+
+    public func backward(_ context: LayerContext, batch: Int) {
+        let (x, dy, slope) = (context.input.values, context.outputGradient, context.parameters[0])
+        let channels = context.output.shape.channels
+        // First, since dx may take the place of x.
+        if let dSlope = context.parameterGradients[0] {
+            let sums = ChannelReduction(channels: channels, rows: batch * context.output.shape.pixels).run(
+                scratch: context.scratch, worker: context.worker
+            ) { rows, sums in
+                let start = rows.lowerBound * channels
+                imprint_prelu_slope_sums(x + start, dy + start, sums, rows.count, channels)
+            }
+            context.worker.alone {
+                if isShared {
+                    dSlope[0] = Float((0..<channels).reduce(0) { $0 + sums[$1] })
+                } else {
+                    for channel in 0..<channels { dSlope[channel] = Float(sums[channel]) }
+                }
+            }
+        }
+        guard let dx = context.input.gradient else { return }
+        if isShared {
+            forEachRange(batch * context.output.shape.count, context.worker) { range in
+                let start = range.lowerBound
+                imprint_leaky_relu_backward(x + start, dy + start, dx + start, range.count, slope[0])
+            }
+        } else {
+            forEachRows(batch * context.output.shape.pixels, channels, context.worker) { rows in
+                let start = rows.lowerBound * channels
+                imprint_prelu_backward(x + start, dy + start, slope, dx + start, rows.count, channels)
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+internal import CImprintKernels
+
+/// Exponential linear unit, y = x where x > 0, else `alpha` · (eˣ − 1) (Clevert et al., "ELU", 2016).
+public struct ELU: Layer {
+    public static let kind = "elu"
+    /// What −y tends to for small x, at least 0.
+    public let alpha: Float
+
+    /// Makes the layer.
+    public init(alpha: Float = 1) { self.alpha = alpha }
+
+    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
+        // The backward pass tells the two sides apart by the sign of y.
+        try check("ELU", "alpha", alpha, alpha >= 0 && alpha.isFinite, "at least 0")
+        return try onlyInput("ELU", inputs)
+    }
+
+    public var backwardReads: BackwardReads { .output }
+    public var inPlace: InPlace { .overwriting }
+
+    public func forward(_ context: LayerContext, batch: Int) {
+        context.mapForward(batch) { imprint_elu_forward($0, $1, $2, alpha) }
+    }
+
+    public func backward(_ context: LayerContext, batch: Int) {
+        context.mapBackward(batch, reading: context.output) { imprint_elu_backward($0, $1, $2, $3, alpha) }
+    }
+}
+
+/// Swish or SiLU, y = x / (1 + e⁻ˣ) (Ramachandran et al., "Searching for activation functions", 2017).
+public struct Swish: Layer {
+    public static let kind = "swish"
+    /// Makes the layer.
+    public init() {}
+
+    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape { try onlyInput("Swish", inputs) }
+    public var gradientMayReplaceInput: Bool { true }
+
+    public func forward(_ context: LayerContext, batch: Int) {
+        context.mapForward(batch, imprint_swish_forward)
+    }
+
+    public func backward(_ context: LayerContext, batch: Int) {
+        context.mapBackward(batch, reading: context.input, imprint_swish_backward)
+    }
+}
+
+/// Hyperbolic tangent, y = (eˣ − e⁻ˣ) / (eˣ + e⁻ˣ).
+public struct Tanh: Layer {
+    public static let kind = "tanh"
+    /// Makes the layer.
+    public init() {}
+
+    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape { try onlyInput("Tanh", inputs) }
+    public var backwardReads: BackwardReads { .output }
+    public var inPlace: InPlace { .overwriting }
+
+    public func forward(_ context: LayerContext, batch: Int) {
+        context.mapForward(batch, imprint_tanh_forward)
+    }
+
+    public func backward(_ context: LayerContext, batch: Int) {
+        context.mapBackward(batch, reading: context.output, imprint_tanh_backward)
+    }
+}
+
+/// Softplus, y = log(1 + eˣ) (Dugas et al., "Incorporating second-order functional knowledge", 2001).
+public struct Softplus: Layer {
+    public static let kind = "softplus"
+    /// Makes the layer.
+    public init() {}
+
+    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape { try onlyInput("Softplus", inputs) }
+    public var backwardReads: BackwardReads { .output }
+    public var inPlace: InPlace { .overwriting }
+
+    public func forward(_ context: LayerContext, batch: Int) {
+        context.mapForward(batch, imprint_softplus_forward)
+    }
+
+    public func backward(_ context: LayerContext, batch: Int) {
+        context.mapBackward(batch, reading: context.output, imprint_softplus_backward)
+    }
+}

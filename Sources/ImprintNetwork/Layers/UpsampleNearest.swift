@@ -1,0 +1,63 @@
+internal import CImprintKernels
+
+/// Each pixel repeated `factor.height` x `factor.width` times: [H, W, C] becomes [H · factor.height, W · factor.width, C].
+///
+/// y[i, j] = x[⌊i / factor.height⌋, ⌊j / factor.width⌋]; the gradient of a pixel is the sum over its copies.
+public struct UpsampleNearest: Layer {
+    public static let kind = "upsampleNearest"
+    /// How often rows and columns are repeated.
+    public let factor: Size
+
+    /// Makes the layer.
+    public init(factor: Size) { self.factor = factor }
+
+    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
+        let input = try onlyInput("UpsampleNearest", inputs)
+        let limit = 1 << 15
+        let isValid = (1...limit).contains(factor.height) && (1...limit).contains(factor.width)
+        try check("UpsampleNearest", "factor", factor, isValid, "at least 1x1 and at most \(limit)x\(limit)")
+        return Shape(
+            height: input.height * factor.height, width: input.width * factor.width, channels: input.channels)
+    }
+
+    public var backwardReads: BackwardReads { [] }
+
+    public func forward(_ context: LayerContext, batch: Int) {
+        forEachLine(context, batch) { from, to in
+            let (x, y) = (context.input.values + from, context.output.values + to)
+            let (channels, width) = (context.input.shape.channels, context.output.shape.width)
+            for column in 0..<context.input.shape.width {
+                imprint_broadcast_row(
+                    x + column * channels, y + column * factor.width * channels, factor.width, channels)
+            }
+            for copy in 1..<max(factor.height, 1) {
+                (y + copy * width * channels).update(from: y, count: width * channels)
+            }
+        }
+    }
+
+    public func backward(_ context: LayerContext, batch: Int) {
+        guard let dx = context.input.gradient else { return }
+        forEachLine(context, batch) { from, to in
+            let (dx, dy) = (dx + from, context.outputGradient + to)
+            let (channels, width) = (context.input.shape.channels, context.input.shape.width)
+            let step = factor.width * channels
+            imprint_copy_columns(dy, step, dx, channels, width, channels)
+            for copy in 1..<(factor.height * factor.width) {
+                let (row, column) = copy.quotientAndRemainder(dividingBy: factor.width)
+                imprint_add_columns(
+                    dy + row * width * step + column * channels, step, dx, channels, width, channels)
+            }
+        }
+    }
+
+    /// Calls `body` with where a row of x and the first of its copies begin.
+    private func forEachLine(_ context: LayerContext, _ batch: Int, _ body: (_ from: Int, _ to: Int) -> Void) {
+        let (from, to) = (context.input.shape, context.output.shape)
+        let lines = batch * from.height
+        let width = to.width * to.channels * factor.height
+        forEachRows(lines, width, context.worker) { lines in
+            for line in lines { body(line * from.width * from.channels, line * width) }
+        }
+    }
+}

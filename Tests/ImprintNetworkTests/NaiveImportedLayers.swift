@@ -1,0 +1,160 @@
+import Foundation
+
+@testable import ImprintNetwork
+
+/// A layer whose results are weighted sums of an image's numbers, and constants.
+struct NaiveSums: NaiveLayer {
+    struct Term {
+        let output: Int
+        let input: Int
+        let weight: Double
+    }
+
+    let terms: [Term]
+    /// What the results start from.
+    let start: [Double]
+
+    /// The terms of a result of this shape, from each of its places and channels; its constant where there are none.
+    init(
+        _ output: Shape, constant: Double = 0, _ terms: (_ row: Int, _ column: Int, _ channel: Int) -> [(Int, Double)]
+    ) {
+        var all: [Term] = []
+        var start = [Double](repeating: 0, count: output.count)
+        for place in 0..<output.count {
+            let (pixel, channel) = place.quotientAndRemainder(dividingBy: output.channels)
+            let found = terms(pixel / output.width, pixel % output.width, channel)
+            all += found.map { Term(output: place, input: $0.0, weight: $0.1) }
+            if found.isEmpty { start[place] = constant }
+        }
+        self.terms = all
+        self.start = start
+    }
+
+    func run(input x: [Double], outputGradient dy: [Double], parameters: [[Double]], batch: Int) -> NaiveResult {
+        let (from, to) = (x.count / batch, dy.count / batch)
+        var y = (0..<batch).flatMap { _ in start }
+        var dx = [Double](repeating: 0, count: x.count)
+        for image in 0..<batch {
+            for term in terms {
+                y[image * to + term.output] += term.weight * x[image * from + term.input]
+                dx[image * from + term.input] += term.weight * dy[image * to + term.output]
+            }
+        }
+        return NaiveResult(output: y, inputGradient: dx, parameterGradients: [])
+    }
+
+    static func pad(_ input: Shape, _ layer: Pad) -> NaiveSums {
+        let output = Shape(
+            height: layer.top + input.height + layer.bottom, width: layer.left + input.width + layer.right,
+            channels: input.channels)
+        func source(_ place: Int, _ length: Int) -> Int? {
+            switch layer.mode {
+            case .constant: return (0..<length).contains(place) ? place : nil
+            case .edge: return max(0, min(length - 1, place))
+            case .reflect: return abs(length - 1 - abs(length - 1 - place))
+            }
+        }
+        var constant = 0.0
+        if case .constant(let number) = layer.mode { constant = Double(number) }
+        return NaiveSums(output, constant: constant) { row, column, channel in
+            guard let y = source(row - layer.top, input.height), let x = source(column - layer.left, input.width) else {
+                return []
+            }
+            return [((y * input.width + x) * input.channels + channel, 1)]
+        }
+    }
+
+    static func upsample(_ input: Shape, _ factor: Size) -> NaiveSums {
+        let output = Shape(
+            height: input.height * factor.height, width: input.width * factor.width, channels: input.channels)
+        return NaiveSums(output) { row, column, channel in
+            let pixel = row / factor.height * input.width + column / factor.width
+            return [(pixel * input.channels + channel, 1)]
+        }
+    }
+
+    static func select(_ input: Shape, _ channels: [Int]) -> NaiveSums {
+        NaiveSums(Shape(height: input.height, width: input.width, channels: channels.count)) { row, column, channel in
+            [((row * input.width + column) * input.channels + channels[channel], 1)]
+        }
+    }
+
+    static func mean(_ input: Shape, _ axes: MeanAxes) -> NaiveSums {
+        let output = Shape(
+            height: axes.contains(.height) ? 1 : input.height, width: axes.contains(.width) ? 1 : input.width,
+            channels: axes.contains(.channels) ? 1 : input.channels)
+        let weight = Double(output.count) / Double(input.count)
+        return NaiveSums(output) { row, column, channel in
+            (0..<input.count).filter { place in
+                let (pixel, c) = place.quotientAndRemainder(dividingBy: input.channels)
+                return (axes.contains(.height) || pixel / input.width == row)
+                    && (axes.contains(.width) || pixel % input.width == column)
+                    && (axes.contains(.channels) || c == channel)
+            }.map { ($0, weight) }
+        }
+    }
+}
+
+/// Parameters: scale and shift, as far as there are any, each with a number for every `count` numbers in turn.
+struct NaiveAffine: NaiveLayer {
+    let count: Int
+    let hasScale: Bool
+    let hasShift: Bool
+
+    func run(input x: [Double], outputGradient dy: [Double], parameters: [[Double]], batch: Int) -> NaiveResult {
+        var result = NaiveResult(output: x, inputGradient: dy, parameterGradients: [])
+        var dScale = [Double](repeating: 0, count: count)
+        var dShift = dScale
+        for place in x.indices {
+            let scale = hasScale ? parameters[0][place % count] : 1
+            let shift = hasShift ? parameters[hasScale ? 1 : 0][place % count] : 0
+            result.output[place] = scale * x[place] + shift
+            result.inputGradient[place] = scale * dy[place]
+            dScale[place % count] += x[place] * dy[place]
+            dShift[place % count] += dy[place]
+        }
+        result.parameterGradients = (hasScale ? [dScale] : []) + (hasShift ? [dShift] : [])
+        return result
+    }
+}
+
+/// Parameter: the slope, with a number for every `count` numbers in turn.
+struct NaivePReLU: NaiveLayer {
+    let count: Int
+
+    func run(input x: [Double], outputGradient dy: [Double], parameters: [[Double]], batch: Int) -> NaiveResult {
+        var result = NaiveResult(
+            output: x, inputGradient: dy, parameterGradients: [[Double](repeating: 0, count: count)])
+        for place in x.indices where x[place] <= 0 {
+            result.output[place] *= parameters[0][place % count]
+            result.inputGradient[place] *= parameters[0][place % count]
+            result.parameterGradients[0][place % count] += x[place] * dy[place]
+        }
+        return result
+    }
+}
+
+struct NaiveResponseNormalization: NaiveLayer {
+    let channels: Int
+    let layer: LocalResponseNormalization
+
+    func run(input x: [Double], outputGradient dy: [Double], parameters: [[Double]], batch: Int) -> NaiveResult {
+        let factor = Double(layer.alpha) / Double(layer.size)
+        let beta = Double(layer.beta)
+        var result = NaiveResult(
+            output: x, inputGradient: [Double](repeating: 0, count: x.count), parameterGradients: [])
+        for place in x.indices {
+            let first = place - place % channels
+            let low = max(first, place - (layer.size - 1) / 2)
+            let high = min(first + channels - 1, place + layer.size / 2)
+            let divisor = (low...high).reduce(Double(layer.bias)) { $0 + factor * x[$1] * x[$1] }
+            result.output[place] = x[place] * pow(divisor, -beta)
+            result.inputGradient[place] += dy[place] * pow(divisor, -beta)
+            for other in low...high {
+                result.inputGradient[other] -=
+                    2 * factor * beta * x[other] * dy[place] * x[place] * pow(divisor, -beta - 1)
+            }
+        }
+        return result
+    }
+}
