@@ -81,17 +81,33 @@ extension Network {
     /// The names of the nodes in blocks, from the input to the head.
     ///
     /// A block is what many networks call a stage: the layers whose results have the same number of pixels. The head is a block of
-    /// its own, the last. Nodes without parameters belong to the last block whose results are not smaller than theirs.
+    /// its own, the last. Nodes without parameters belong to the last block whose results are not smaller than theirs, and
+    /// side branches that weigh an activation, as in squeeze and excitation, to the block of what they weigh.
     public var blocks: [Set<String>] {
         let head = headName
+        let stages = stagePixels
         let pixels = nodes.indices.filter {
             nodes[$0].name != head && !nodes[$0].layer.parameters(for: inputShapes(of: $0)).isEmpty
-        }.map { shapes[$0].pixels }
+        }.map { stages[$0] }
         let sizes = Set(pixels).sorted(by: >)
         var blocks = [Set<String>](repeating: [], count: max(sizes.count, 1))
-        for (node, shape) in zip(nodes, shapes) where node.name != head {
-            blocks[sizes.lastIndex { $0 >= shape.pixels } ?? 0].insert(node.name)
+        for (node, stage) in zip(nodes, stages) where node.name != head {
+            blocks[sizes.lastIndex { $0 >= stage } ?? 0].insert(node.name)
         }
         return blocks.filter { !$0.isEmpty } + (head.map { [[$0]] } ?? [])
+    }
+
+    /// For each node the number of pixels of its result, or of what that is broadcast over further on.
+    private var stagePixels: [Int] {
+        var pixels = shapes.map(\.pixels)
+        for (place, from) in sources.enumerated().reversed() {
+            let isBroadcast = nodes[place].layer is Multiply || nodes[place].layer is Add
+            for source in from where source >= 0 {
+                // A result of as many pixels goes where its reader goes; one of fewer, if it is broadcast.
+                guard shapes[source].pixels == shapes[place].pixels || isBroadcast else { continue }
+                pixels[source] = max(pixels[source], pixels[place])
+            }
+        }
+        return pixels
     }
 }

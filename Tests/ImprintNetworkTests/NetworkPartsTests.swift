@@ -105,4 +105,37 @@ import Testing
             #expect(isSame == (entry.parameter.role == .statistic), "\(entry.name)")
         }
     }
+
+    @Test("What weighs an activation belongs to its block, whatever size it has itself")
+    func squeezeAndExcitation() throws {
+        func block(_ name: String, from input: String, stride: Int) -> [Network.Node] {
+            func node(_ part: String, _ layer: any Layer, _ inputs: String...) -> Network.Node {
+                Network.Node(name: name + part, layer: layer, inputs: inputs.map { $0.isEmpty ? input : name + $0 })
+            }
+            let convolution = Convolution(
+                outputChannels: 4, kernelSize: 3, stride: Size(stride), padding: .same, hasBias: false)
+            return [
+                node("conv", convolution, ""), node("slope", PReLU(), "conv"),
+                node("mean", Mean(axes: [.height, .width]), "slope"),
+                node("less", Convolution(outputChannels: 2, kernelSize: 1), "mean"), node("swish", Swish(), "less"),
+                node("more", Convolution(outputChannels: 4, kernelSize: 1), "swish"),
+                node("gate", HardSigmoid(), "more"), node("out", Multiply(), "slope", "gate"),
+            ]
+        }
+        let network = try Network(
+            name: "se", input: Shape(height: 8, width: 8, channels: 3),
+            nodes: block("a.", from: "input", stride: 2) + block("b.", from: "a.out", stride: 2) + [
+                Network.Node(name: "pool", layer: GlobalAveragePool(), inputs: ["b.out"]),
+                Network.Node(name: "head", layer: Dense(outputChannels: 2), inputs: ["pool"]),
+            ])
+        let names = network.nodes.map(\.name)
+        #expect(
+            network.blocks == [
+                Set(names.filter { $0.hasPrefix("a.") }), Set(names.filter { $0.hasPrefix("b.") } + ["pool"]), ["head"],
+            ])
+        let (features, head) = try #require(try network.split(beforeLast: 1))
+        #expect(features.nodes.last?.name == "a.out" && head.nodes.first?.name == "b.conv")
+        let adapted = try network.withAdapters(rank: 1)
+        #expect(adapted.frozen == Set(names) && adapted.network.output == network.output)
+    }
 }
