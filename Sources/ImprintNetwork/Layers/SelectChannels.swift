@@ -88,7 +88,7 @@ public struct SelectChannels: Layer {
     /// Calls `body` with the first of a few pixels, which fit into the cache for all runs, and how many there are.
     private func forEachBlock(_ context: LayerContext, _ batch: Int, _ body: (_ pixel: Int, _ pixels: Int) -> Void) {
         let numbers = context.input.shape.channels + context.output.shape.channels
-        let size = max(1, (1 << 12) / numbers)
+        let size = max(8, (1 << 12) / numbers)
         forEachRows(batch * context.output.shape.pixels, numbers, context.worker) { pixels in
             for first in stride(from: pixels.lowerBound, to: pixels.upperBound, by: size) {
                 body(first, min(size, pixels.upperBound - first))
