@@ -209,7 +209,7 @@ private func migrated(_ metadata: [String: String]) throws(WeightsFileError.Prob
 }
 
 /// Checks that the labels name the network's outputs and that the preprocessing makes its input.
-private func checkFit(
+func checkFit(
     _ network: Network, _ labels: [String], _ preprocessing: Preprocessing, _ spotting: Spotting?
 ) throws(WeightsFileError.Problem) {
     if let spotting {
@@ -241,7 +241,7 @@ private func checkFit(
     guard image == network.input else { throw .inputShape(found: image, expected: network.input) }
 }
 
-private func checkFinite(
+func checkFinite(
     _ entry: ParameterLayout.Entry, of parameters: Parameters
 ) throws(WeightsFileError.Problem) {
     let isFinite = parameters.withValues(of: entry) { values in values.allSatisfy(\.isFinite) }

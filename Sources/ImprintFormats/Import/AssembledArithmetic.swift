@@ -1,0 +1,165 @@
+internal import ImprintNetwork
+
+/// Sums and products, with known numbers and with one another.
+extension NetworkAssembler {
+    /// x ⊙ constant, the constant's axes standing for x's last ones as in NumPy.
+    mutating func multiply(
+        _ x: SourceActivation, by constant: Constant, named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        let (extent, values) = try spread(constant, over: x, for: name)
+        return try scale(x, extent, by: values, adding: nil, named: name)
+    }
+
+    /// x + constant, the constant's axes standing for x's last ones as in NumPy.
+    mutating func add(
+        _ x: SourceActivation, _ constant: Constant, named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        let (extent, values) = try spread(constant, over: x, for: name)
+        return try scale(x, extent, by: nil, adding: values, named: name)
+    }
+
+    /// x ⊙ factors + addends, with numbers in the order of the network.
+    ///
+    /// After a norm, a dense layer or a convolution, factors and addends of channels become part of it; after such an operation, of that.
+    mutating func scale(
+        _ x: SourceActivation, _ extent: Affine.Extent, by factors: [Float]?, adding addends: [Float]?,
+        named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        func scaled(_ values: [Float]) -> [Float] {
+            factors.map { factors in values.indices.map { values[$0] * factors[$0 % factors.count] } } ?? values
+        }
+        func moved(_ values: [Float]?) -> [Float]? {
+            guard let values else { return addends }
+            let scaled = scaled(values)
+            return addends.map { addends in scaled.indices.map { scaled[$0] + addends[$0] } } ?? scaled
+        }
+        let (numbers, source) = (numbers(of: x), inputs(of: x))
+        if let earlier = layer(of: x, as: Affine.self), earlier.extent == extent {
+            let factors = numbers["scale"].map(scaled) ?? factors
+            return try affine(source[0], extent, by: factors, adding: moved(numbers["shift"]), named: name)
+        }
+        guard extent == .channels else {
+            return try affine(x, extent, by: factors, adding: addends, named: name)
+        }
+        if let norm = layer(of: x, as: BatchNormalization.self), let scale = numbers["scale"] {
+            var numbers = numbers
+            numbers["scale"] = scaled(scale)
+            numbers["shift"] = moved(numbers["shift"])
+            return try add(norm, named: name, to: source, numbers: numbers)
+        }
+        if let dense = layer(of: x, as: Dense.self), let weight = numbers["weight"] {
+            var changed = ["weight": scaled(weight)]
+            changed["bias"] = moved(numbers["bias"])
+            return try add(
+                Dense(outputChannels: dense.outputChannels, hasBias: changed["bias"] != nil), named: name, to: source,
+                numbers: changed, axes: x.axes)
+        }
+        return try affine(x, extent, by: factors, adding: addends, named: name)
+    }
+
+    private mutating func affine(
+        _ x: SourceActivation, _ extent: Affine.Extent, by factors: [Float]?, adding addends: [Float]?,
+        named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        var numbers: [String: [Float]] = [:]
+        numbers["scale"] = factors
+        numbers["shift"] = addends
+        return try add(
+            Affine(extent: extent, hasScale: factors != nil, hasShift: addends != nil), named: name, to: [x],
+            numbers: numbers)
+    }
+
+    /// A constant's numbers in the order of the network: one for each channel, or where it differs from place to place, all.
+    func spread(
+        _ constant: Constant, over x: SourceActivation, for name: String
+    ) throws(ImportError.Problem) -> (Affine.Extent, [Float]) {
+        let dimensions = x.dimensions
+        let floats = constant.floats
+        let missing = dimensions.count - constant.shape.count
+        let lengths = Array(repeating: 1, count: max(missing, 0)) + constant.shape.drop { $0 == 1 && missing < 0 }
+        guard lengths.count == dimensions.count, zip(lengths, dimensions).allSatisfy({ $0 == 1 || $0 == $1 }),
+            floats.count == lengths.reduce(1, *)
+        else {
+            throw .unsupported([
+                .init(
+                    operation: "arithmetic", node: name,
+                    reason:
+                        "a constant \(constant.shape) with a tensor \(dimensions), expected one that is spread over it")
+            ])
+        }
+        if floats.count == 1 { return (.channels, Array(repeating: floats[0], count: x.shape.channels)) }
+        let long = zip(x.axes, lengths).filter { $1 > 1 }.map(\.0)
+        if long == [.channels] { return (.channels, floats) }
+        guard x.shape.count <= Self.greatestCount >> 4 else {
+            throw .malformed(
+                reason: "\(name) spreads a constant over \(x.shape) numbers, more than any model of images")
+        }
+        // The numbers for every place, in the order of the source's axes.
+        var values = [floats[...]]
+        for (axis, length) in zip(dimensions, lengths) {
+            values = values.flatMap { part in
+                let size = part.count / length
+                return (0..<axis).map { place in
+                    let start = part.startIndex + (length == 1 ? 0 : place * size)
+                    return part[start..<(start + size)]
+                }
+            }
+        }
+        var result = [Float](repeating: 0, count: x.shape.count)
+        for (place, value) in zip(memoryOrder(of: x), values.lazy.compactMap(\.first)) { result[place] = value }
+        return (.values, result)
+    }
+
+    /// x + y + …, each spread over the largest.
+    mutating func add(
+        _ terms: [SourceActivation], named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        try combine(Add(), terms, named: name)
+    }
+
+    /// x ⊙ y ⊙ …, each spread over the largest; what is multiplied by its own sigmoid becomes a swish.
+    mutating func multiply(
+        _ factors: [SourceActivation], named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        if factors.count == 2 {
+            for (x, gate) in [(factors[0], factors[1]), (factors[1], factors[0])] {
+                guard inputs(of: gate).first?.node == x.node else { continue }
+                if layer(of: gate, as: Sigmoid.self) != nil { return try add(Swish(), named: name, to: [x]) }
+                if layer(of: gate, as: HardSigmoid.self) == HardSigmoid() {
+                    return try add(HardSwish(), named: name, to: [x])
+                }
+            }
+        }
+        return try combine(Multiply(), factors, named: name)
+    }
+
+    /// The greatest of numbers at the same places.
+    mutating func maximum(
+        _ terms: [SourceActivation], named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        try combine(Maximum(), terms, named: name)
+    }
+
+    private mutating func combine(
+        _ layer: some Layer, _ terms: [SourceActivation], named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        guard let largest = terms.max(by: { $0.shape.count < $1.shape.count }) else {
+            throw .malformed(reason: "\(name) has no inputs")
+        }
+        for term in terms {
+            let padded = Array(repeating: Axis.unit, count: max(0, largest.axes.count - term.axes.count)) + term.axes
+            let fits =
+                padded.count == largest.axes.count
+                && zip(padded, largest.axes).allSatisfy { $0 == $1 || term.length(of: $0) == 1 }
+            guard fits else {
+                throw .unsupported([
+                    .init(
+                        operation: type(of: layer).kind, node: name,
+                        reason:
+                            "of \(largest.dimensions) and \(term.dimensions), expected the same axes, or lengths of 1")
+                ])
+            }
+        }
+        return try add(layer, named: name, to: terms, axes: largest.axes)
+    }
+}

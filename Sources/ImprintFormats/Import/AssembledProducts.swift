@@ -1,0 +1,144 @@
+internal import CImprintKernels
+internal import ImprintNetwork
+
+/// Convolutions, dense layers and norms.
+extension NetworkAssembler {
+    /// How a convolution's window moves.
+    struct Sliding {
+        var stride: Size = 1
+        var padding: Padding = .valid
+        var dilation: Size = 1
+        var groups = 1
+    }
+
+    /// y = x ∗ weight + bias; weight [outputs, inputs / groups, kernel height, kernel width].
+    ///
+    /// Zeros that are laid around x before, and channels that are only reordered, become part of it; one pixel alone makes it a dense layer.
+    mutating func convolve(
+        _ x: SourceActivation, _ sliding: Sliding, weight: Constant, bias: [Float]?, named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        guard weight.shape.count == 4, weight.shape.allSatisfy({ $0 > 0 }) else {
+            throw .unsupported([
+                .init(
+                    operation: "convolution", node: name,
+                    reason: "weights \(weight.shape), expected four axes, of at least 1 each: images have two")
+            ])
+        }
+        let (outputs, inputs) = (weight.shape[0], weight.shape[1])
+        let kernel = Size(height: weight.shape[2], width: weight.shape[3])
+        var x = try picture(x, for: name)
+        guard inputs.multipliedReportingOverflow(by: sliding.groups) == (x.shape.channels, false) else {
+            throw .malformed(
+                reason:
+                    "\(name) has weights for \(inputs) channels in \(sliding.groups) groups, and reads \(x.shape.channels)"
+            )
+        }
+        let axes = x.axes
+        if x.isVector, kernel == 1, sliding.groups == 1, sliding.stride == 1, sliding.padding.isNone {
+            return try dense(x, weight: weight.floats, outputs: outputs, bias: bias, named: name, axes: axes)
+        }
+        var padding = sliding.padding
+        if let merged = zeros(around: x, with: padding) { (x, padding) = merged }
+        var order: [Int]?
+        if sliding.groups == 1, let selection = layer(of: x, as: SelectChannels.self),
+            Set(selection.channels).count == selection.channels.count, let source = self.inputs(of: x).first,
+            source.shape.channels == selection.channels.count
+        {
+            (x, order) = (source, selection.channels)
+        }
+        let layer = Convolution(
+            outputChannels: outputs, kernelSize: kernel, stride: sliding.stride, padding: padding,
+            dilation: sliding.dilation, groups: sliding.groups, hasBias: bias != nil)
+        var numbers = ["weight": channelsLast(weight.floats, outputs, inputs, kernel.height * kernel.width, order)]
+        numbers["bias"] = bias
+        return try add(layer, named: name, to: [x], numbers: numbers, axes: axes)
+    }
+
+    /// What lies within zeros that are laid around it, and the padding of a window that does as if they were there.
+    private func zeros(around x: SourceActivation, with padding: Padding) -> (SourceActivation, Padding)? {
+        guard let pad = layer(of: x, as: Pad.self), pad.mode == .constant(0), let source = inputs(of: x).first else {
+            return nil
+        }
+        switch padding {
+        case .valid:
+            return (source, .explicit(top: pad.top, left: pad.left, bottom: pad.bottom, right: pad.right))
+        case .explicit(let top, let left, let bottom, let right):
+            return (
+                source,
+                .explicit(
+                    top: top + pad.top, left: left + pad.left, bottom: bottom + pad.bottom, right: right + pad.right)
+            )
+        case .same: return nil
+        }
+    }
+
+    /// y = x · weightᵀ + bias over all numbers of an image; weight [outputs, inputs], inputs in the order of x's axes.
+    mutating func dense(
+        _ x: SourceActivation, weight: [Float], outputs: Int, bias: [Float]?, named name: String, axes: [Axis]? = nil
+    ) throws(ImportError.Problem) -> SourceActivation {
+        guard outputs > 0, outputs.multipliedReportingOverflow(by: x.shape.count) == (weight.count, false) else {
+            throw .malformed(
+                reason: "\(name) has \(weight.count) weights for \(outputs) outputs of \(x.shape.count) inputs")
+        }
+        var flat = x
+        if !x.isVector { flat = try add(Flatten(), named: "\(name).flatten", to: [x]) }
+        let order = x.isVector ? nil : memoryOrder(of: x)
+        var numbers = ["weight": channelsLast(weight, outputs, x.shape.count, 1, order)]
+        numbers["bias"] = bias
+        return try add(
+            Dense(outputChannels: outputs, hasBias: bias != nil), named: name, to: [flat], numbers: numbers,
+            axes: axes ?? [.batch, .channels])
+    }
+
+    /// Batch normalisation with the statistics of training, (x − mean) / √(variance + epsilon) · scale + shift.
+    mutating func normalize(
+        _ x: SourceActivation, scale: [Float], shift: [Float], mean: [Float], variance: [Float], epsilon: Float,
+        named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        try add(
+            BatchNormalization(epsilon: epsilon), named: name, to: [x],
+            numbers: ["scale": scale, "shift": shift, "runningMean": mean, "runningVariance": variance])
+    }
+}
+
+/// Weights [outputs, inputs, taps] as [taps, inputs, outputs].
+/// - Parameter order: For each input the place that it has in the result; the same where left out.
+private func channelsLast(_ weight: [Float], _ outputs: Int, _ inputs: Int, _ taps: Int, _ order: [Int]?) -> [Float] {
+    let columns = inputs * taps
+    guard taps > 1 || order != nil else {
+        return [Float](unsafeUninitializedCapacity: weight.count) { result, initialized in
+            imprint_transpose(weight, columns, result.baseAddress, outputs, columns)
+            initialized = weight.count
+        }
+    }
+    var turned = [Float](repeating: 0, count: weight.count)
+    imprint_transpose(weight, columns, &turned, outputs, columns)
+    var result = [Float](repeating: 0, count: weight.count)
+    turned.withUnsafeBufferPointer { turned in
+        result.withUnsafeMutableBufferPointer { result in
+            for input in 0..<inputs {
+                for tap in 0..<taps {
+                    let (from, to) = (
+                        (input * taps + tap) * outputs, (tap * inputs + (order?[input] ?? input)) * outputs
+                    )
+                    _ = UnsafeMutableBufferPointer(rebasing: result[to..<(to + outputs)])
+                        .update(fromContentsOf: turned[from..<(from + outputs)])
+                }
+            }
+        }
+    }
+    return result
+}
+
+/// For each number of an image in the order of the source's axes, its place in the network's order.
+func memoryOrder(of x: SourceActivation) -> [Int] {
+    let strides: [SourceActivation.Axis: Int] = [
+        .height: x.shape.width * x.shape.channels, .width: x.shape.channels, .channels: 1,
+    ]
+    var places = [0]
+    for axis in x.longAxes {
+        let (length, stride) = (x.length(of: axis), strides[axis] ?? 0)
+        places = places.flatMap { place in (0..<length).map { place + $0 * stride } }
+    }
+    return places
+}

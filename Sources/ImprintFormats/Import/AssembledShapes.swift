@@ -1,0 +1,227 @@
+internal import ImprintNetwork
+
+/// What moves numbers, or only looks at them in another order.
+extension NetworkAssembler {
+    /// The activation as layers over pictures take it: batch, channels, height, width.
+    func picture(_ x: SourceActivation, for name: String) throws(ImportError.Problem) -> SourceActivation {
+        let expected: [Axis] = [.batch, .channels, .height, .width]
+        let fits =
+            x.axes.count == 4
+            && zip(x.axes, expected).allSatisfy { found, wanted in
+                found == wanted || (x.length(of: found) == 1 && x.length(of: wanted) == 1)
+            }
+        guard fits else {
+            throw .unsupported([
+                .init(
+                    operation: "axes", node: name,
+                    reason: "it reads \(x.dimensions) as batch, channels, height and width, found \(x.axesInWords)")
+            ])
+        }
+        var x = x
+        x.axes = expected
+        return x
+    }
+
+    /// The same numbers with axes of other lengths, as far as that joins, drops or inserts axes.
+    func reshape(
+        _ x: SourceActivation, to dimensions: [Int], named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        var rest = x.longAxes[...]
+        var axes: [Axis] = []
+        for length in dimensions {
+            guard length != 1 else {
+                // The batch is wherever the first axis of one is.
+                axes.append(axes.contains(.batch) ? .unit : .batch)
+                continue
+            }
+            var parts: [Axis] = []
+            var product = 1
+            while product < length, let next = rest.first {
+                parts.append(next)
+                product *= x.length(of: next)
+                rest = rest.dropFirst()
+            }
+            guard product == length else {
+                throw .unsupported([
+                    .init(operation: "reshape", node: name, reason: "from \(x.dimensions) to \(dimensions)")
+                ])
+            }
+            axes.append(parts.count == 1 ? parts[0] : .flat(parts))
+        }
+        guard rest.isEmpty else {
+            throw .malformed(reason: "\(name) reshapes \(x.dimensions) to \(dimensions), which has fewer numbers")
+        }
+        return SourceActivation(node: x.node, shape: x.shape, axes: axes)
+    }
+
+    /// All numbers of an image in one axis, after that of the batch.
+    func flatten(_ x: SourceActivation) -> SourceActivation {
+        let long = x.longAxes
+        let axis: Axis = long.count > 1 ? .flat(long) : long.first ?? .channels
+        return SourceActivation(node: x.node, shape: x.shape, axes: [.batch, axis])
+    }
+}
+
+extension NetworkAssembler {
+    /// Several tensors one after the other along an axis.
+    mutating func concatenate(
+        _ parts: [SourceActivation], along axis: Int, named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        guard let first = parts.first, let place = first.place(ofAxis: axis) else {
+            throw .malformed(reason: "\(name) joins nothing, or along an axis \(axis) that is not there")
+        }
+        guard parts.count > 1 else { return first }
+        var parts = parts
+        if case .flat = first.axes[place] {
+            parts = try parts.map { part throws(ImportError.Problem) in try vector(part, named: name) }
+        }
+        guard parts.allSatisfy({ $0.axes.count == first.axes.count }),
+            parts.allSatisfy({ $0.axes[place] == .channels }),
+            parts.allSatisfy({ part in
+                zip(part.axes, first.axes).enumerated().allSatisfy {
+                    $0 == place || $1.0 == $1.1 || part.length(of: $1.0) == 1
+                }
+            })
+        else {
+            throw .unsupported([
+                .init(
+                    operation: "concat", node: name,
+                    reason:
+                        "along axis \(axis) of \(parts.map(\.dimensions)), expected the channels of tensors with the same axes"
+                )
+            ])
+        }
+        return try add(Concat(), named: name, to: parts, axes: parts[0].axes)
+    }
+
+    /// All numbers of an image as channels, in the order of the source's axes.
+    mutating func vector(
+        _ x: SourceActivation, named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        guard !x.isVector else { return SourceActivation(node: x.node, shape: x.shape, axes: [.batch, .channels]) }
+        let flat = try add(Flatten(), named: "\(name).flatten", to: [x], axes: [.batch, .channels])
+        let order = memoryOrder(of: x)
+        if order == Array(order.indices) { return flat }
+        return try add(SelectChannels(channels: order), named: "\(name).order", to: [flat])
+    }
+
+    /// Some numbers along an axis.
+    mutating func select(
+        _ x: SourceActivation, along axis: Int, _ places: [Int], named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        guard let place = x.place(ofAxis: axis), let length = Optional(x.dimensions[place]), !places.isEmpty,
+            places.allSatisfy({ (0..<length).contains($0) })
+        else {
+            throw .malformed(reason: "\(name) takes places along axis \(axis) that \(x.dimensions) does not have")
+        }
+        if places == Array(0..<length) { return x }
+        guard x.axes[place] == .channels else {
+            throw .unsupported([
+                .init(operation: "slice", node: name, reason: "along \(x.axesInWords) axis \(axis), expected channels")
+            ])
+        }
+        return try add(SelectChannels(channels: places), named: name, to: [x])
+    }
+
+    /// The mean over some axes.
+    mutating func mean(
+        _ x: SourceActivation, over axes: [Int], keepingAxes: Bool, named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        let places = axes.compactMap(x.place)
+        guard places.count == axes.count else {
+            throw .malformed(reason: "\(name) has axes that \(x.dimensions) has not")
+        }
+        let long = places.flatMap { place -> [Axis] in
+            if case .flat(let parts) = x.axes[place] { return parts }
+            return [x.axes[place]]
+        }.filter { x.length(of: $0) > 1 }
+        var result = x
+        if Set(long) == Set([.height, .width].filter { x.length(of: $0) > 1 }), !long.isEmpty {
+            result = try add(GlobalAveragePool(), named: name, to: [x])
+        } else if !long.isEmpty {
+            let over = long.reduce(into: MeanAxes()) { set, axis in
+                switch axis {
+                case .height: set.insert(.height)
+                case .width: set.insert(.width)
+                case .channels: set.insert(.channels)
+                default: break
+                }
+            }
+            result = try add(Mean(axes: over), named: name, to: [x])
+        }
+        for place in places.sorted(by: >) {
+            if keepingAxes {
+                if case .flat = result.axes[place] { result.axes[place] = .unit }
+            } else {
+                result.axes.remove(at: place)
+            }
+        }
+        return result
+    }
+
+    /// Probabilities along one axis.
+    mutating func softmax(
+        _ x: SourceActivation, along axis: Int, named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        guard let place = x.place(ofAxis: axis) else {
+            throw .malformed(reason: "\(name) has an axis \(axis) that \(x.dimensions) has not")
+        }
+        var x = x
+        if case .flat = x.axes[place] { x = try vector(x, named: name) }
+        guard x.axes[min(place, x.axes.count - 1)] == .channels || x.shape.count == 1 else {
+            throw .unsupported([
+                .init(
+                    operation: "softmax", node: name,
+                    reason: "along axis \(axis) of \(x.axesInWords), expected channels")
+            ])
+        }
+        return try add(Softmax(), named: name, to: [x])
+    }
+}
+
+extension NetworkAssembler {
+    /// A border around pictures.
+    /// - Parameter amounts: For each axis, how many numbers come before and after it.
+    mutating func pad(
+        _ x: SourceActivation, _ amounts: [(axis: Int, before: Int, after: Int)], _ mode: Pad.Mode, named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        var sides: [Axis: (before: Int, after: Int)] = [:]
+        for (axis, before, after) in amounts where before != 0 || after != 0 {
+            guard let place = x.place(ofAxis: axis), x.axes[place] == .height || x.axes[place] == .width else {
+                throw .unsupported([
+                    .init(
+                        operation: "pad", node: name,
+                        reason: "axis \(axis) of \(x.axesInWords), expected height and width")
+                ])
+            }
+            sides[x.axes[place]] = (before, after)
+        }
+        guard !sides.isEmpty else { return x }
+        let (rows, columns) = (sides[.height] ?? (0, 0), sides[.width] ?? (0, 0))
+        return try add(
+            Pad(top: rows.before, left: columns.before, bottom: rows.after, right: columns.after, mode: mode),
+            named: name, to: [x])
+    }
+
+    /// min(max(x, least), greatest), as the layer that is made for it where there is one.
+    mutating func clip(
+        _ x: SourceActivation, from least: Float, to greatest: Float, named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        // The largest numbers that there are stand for no limit.
+        let (least, greatest) = (
+            least <= -.greatestFiniteMagnitude ? -Float.infinity : least,
+            greatest >= .greatestFiniteMagnitude ? Float.infinity : greatest
+        )
+        switch (least, greatest) {
+        case (-.infinity, .infinity): return x
+        case (0, .infinity): return try add(ReLU(), named: name, to: [x])
+        case (0, 6): return try add(ReLU6(), named: name, to: [x])
+        default: return try add(Clip(minimum: least, maximum: greatest), named: name, to: [x])
+        }
+    }
+}
+
+extension Padding {
+    /// Whether there is no border at all.
+    var isNone: Bool { self == .valid || self == .all(0) }
+}

@@ -1,0 +1,105 @@
+/// What exporters compute with known numbers. Each gives `nil` where shapes do not fit.
+extension Constant {
+    private func with(_ shape: [Int], places: [Int]) -> Constant {
+        switch values {
+        case .floats(let values): Constant(shape: shape, floats: places.map { values[$0] })
+        case .integers(let values): Constant(shape: shape, integers: places.map { values[$0] })
+        }
+    }
+
+    func reshaped(to shape: [Int]) -> Constant? {
+        guard checkedProduct(shape) == count else { return nil }
+        switch values {
+        case .floats(let values): return Constant(shape: shape, floats: values)
+        case .integers(let values): return Constant(shape: shape, integers: values)
+        }
+    }
+
+    /// The same numbers with axes in another order; reversed where none is given.
+    func transposed(_ order: [Int]?) -> Constant? {
+        let order = order ?? Array(shape.indices.reversed())
+        guard Set(order) == Set(shape.indices), order.count == shape.count else { return nil }
+        var strides = [Int](repeating: 1, count: shape.count)
+        for axis in shape.indices.dropLast().reversed() { strides[axis] = strides[axis + 1] * shape[axis + 1] }
+        var places = [0]
+        for axis in order { places = places.flatMap { place in (0..<shape[axis]).map { place + $0 * strides[axis] } } }
+        return with(order.map { shape[$0] }, places: places)
+    }
+
+    /// The parts at some places along an axis, which gives way to axes of `shape`.
+    func gathered(_ places: [Int], along axis: Int, shape new: [Int]) -> Constant? {
+        let axis = axis < 0 ? axis + shape.count : axis
+        guard shape.indices.contains(axis) else { return nil }
+        let length = shape[axis]
+        let places = places.map { $0 < 0 ? $0 &+ length : $0 }
+        guard places.allSatisfy({ (0..<length).contains($0) }) else { return nil }
+        let (outer, inner) = (shape[..<axis].reduce(1, *), shape[(axis + 1)...].reduce(1, *))
+        let all = (0..<outer).flatMap { o in
+            places.flatMap { place in (0..<inner).map { (o * length + place) * inner + $0 } }
+        }
+        return with(Array(shape[..<axis]) + new + shape[(axis + 1)...], places: all)
+    }
+
+    /// Each number by itself.
+    func mapped(whole: (Int) -> Int, _ float: (Float) -> Float) -> Constant {
+        switch values {
+        case .floats(let values): Constant(shape: shape, floats: values.map(float))
+        case .integers(let values): Constant(shape: shape, integers: values.map(whole))
+        }
+    }
+
+    /// Two constants number by number, the one spread over the other as in NumPy.
+    static func combined(
+        _ inputs: [Constant], whole: (Int, Int) -> Int, _ float: (Float, Float) -> Float
+    ) -> Constant? {
+        guard inputs.count == 2 else { return nil }
+        let rank = max(inputs[0].shape.count, inputs[1].shape.count)
+        let shapes = inputs.map { Array(repeating: 1, count: rank - $0.shape.count) + $0.shape }
+        guard zip(shapes[0], shapes[1]).allSatisfy({ $0 == $1 || $0 == 1 || $1 == 1 }) else { return nil }
+        let shape = zip(shapes[0], shapes[1]).map { $0 == 1 ? $1 : $0 }
+        // Weights are left alone: what is computed here are shapes.
+        guard let count = checkedProduct(shape), count <= 1 << 16 else { return nil }
+        let places = shapes.map { own -> [Int] in
+            var places = [0]
+            var size = own.reduce(1, *)
+            for (length, all) in zip(own, shape) {
+                size = length > 0 ? size / length : 0
+                places = places.flatMap { place in (0..<all).map { place + (length == 1 ? 0 : $0 * size) } }
+            }
+            return places
+        }
+        if case (.integers(let left), .integers(let right)) = (inputs[0].values, inputs[1].values) {
+            return Constant(shape: shape, integers: zip(places[0], places[1]).map { whole(left[$0], right[$1]) })
+        }
+        let (left, right) = (inputs[0].floats, inputs[1].floats)
+        return Constant(shape: shape, floats: zip(places[0], places[1]).map { float(left[$0], right[$1]) })
+    }
+}
+
+extension [Constant] {
+    /// All of them one after the other along an axis.
+    func joined(along axis: Int) -> Constant? {
+        guard let first else { return nil }
+        let axis = axis < 0 ? axis + first.shape.count : axis
+        guard first.shape.indices.contains(axis) else { return nil }
+        var shape = first.shape
+        shape[axis] = 0
+        for part in self {
+            var other = part.shape
+            guard other.count == shape.count else { return nil }
+            (shape[axis], other[axis]) = (shape[axis] + other[axis], shape[axis] + other[axis])
+            guard other == shape else { return nil }
+        }
+        let outer = shape[..<axis].reduce(1, *)
+        func pieces<Number>(_ values: (Constant) -> [Number]) -> [Number] {
+            let parts = map { (values: values($0), length: $0.count / Swift.max(outer, 1)) }
+            return (0..<outer).flatMap { row in parts.flatMap { $0.values[(row * $0.length)..<((row + 1) * $0.length)] }
+            }
+        }
+        let whole = compactMap { constant -> [Int]? in
+            if case .integers(let values) = constant.values { values } else { nil }
+        }
+        if whole.count == count { return Constant(shape: shape, integers: pieces { $0.integers ?? [] }) }
+        return Constant(shape: shape, floats: pieces(\.floats))
+    }
+}

@@ -1,0 +1,69 @@
+public import ImprintNetwork
+
+/// Why a model of another format cannot be imported.
+public struct ImportError: Error, Equatable, CustomStringConvertible {
+    /// The file.
+    public let path: String
+    /// What is wrong with it, or missing here.
+    public let problem: Problem
+
+    /// An operation that Imprint does not have, or not in this form.
+    public struct Unsupported: Hashable, Sendable, Codable {
+        /// The operation's name in the file's format, such as "ConvTranspose".
+        public let operation: String
+        /// The name of the node or layer.
+        public let node: String
+        /// What of it is not supported, where another form of the operation is.
+        public let reason: String?
+
+        /// Names an operation.
+        public init(operation: String, node: String, reason: String? = nil) {
+            self.operation = operation
+            self.node = node
+            self.reason = reason
+        }
+    }
+
+    /// What can be wrong with a model.
+    public enum Problem: Error, Equatable, Sendable {
+        /// The file is of none of the formats.
+        case unknownFormat
+        /// The file breaks a rule of its format.
+        case malformed(reason: String)
+        /// The model is of a kind that is no image classifier, or that cannot leave its platform.
+        case otherKind(found: String, advice: String)
+        /// The model has operations that Imprint does not have.
+        case unsupported([Unsupported])
+        /// The operations do not make up a network.
+        case network(node: String, NetworkError)
+        /// Something is needed that the file does not hold.
+        case missing(what: String, advice: String)
+    }
+
+    /// Says that `problem` was met in the file at `path`.
+    public init(path: String, problem: Problem) {
+        self.path = path
+        self.problem = problem
+    }
+
+    /// The file, what was found, what was expected and what to do.
+    public var description: String {
+        let text =
+            switch problem {
+            case .unknownFormat:
+                "is no model that Imprint reads; expected ONNX, Core ML (.mlmodel or .mlpackage) or Caffe (.caffemodel with --prototxt)"
+            case .malformed(let reason):
+                "is damaged or not what its name says: \(reason); get the file again from where it came"
+            case .otherKind(let found, let advice): "is \(found); \(advice)"
+            case .unsupported(let operations):
+                "has operations that Imprint does not have; simplify the model where it was made:\n"
+                    + operations.map { operation in
+                        "  \(operation.operation) \(operation.node.debugDescription)"
+                            + (operation.reason.map { ": \($0)" } ?? "")
+                    }.joined(separator: "\n")
+            case .network(let node, let error): "cannot be a network here, at \(node.debugDescription): \(error)"
+            case .missing(let what, let advice): "has no \(what); \(advice)"
+            }
+        return "\(path): \(text)"
+    }
+}

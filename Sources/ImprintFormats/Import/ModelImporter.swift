@@ -1,0 +1,104 @@
+public import Foundation
+public import ImprintImages
+public import ImprintNetwork
+
+/// Reads models of other programs: ONNX, Core ML and Caffe.
+///
+/// ```swift
+/// var importer = ModelImporter()
+/// importer.labels = ["cat", "dog"]
+/// let model = try importer.read(URL(filePath: "model.onnx"))
+/// try model.weights.write(to: URL(filePath: "model.imprint"))
+/// ```
+public struct ModelImporter: Sendable {
+    /// Height and width of the network's input, instead of those in the file; `nil` for those.
+    public var inputSize: Size?
+    /// The architecture of a Caffe model.
+    public var prototxt: URL?
+    /// The labels, in the order of the outputs, where the file has none or others are wanted.
+    public var labels: [String]?
+    /// How photos become the network's input, where the file does not say or something else is wanted.
+    public var samples: SampleRule?
+    /// How a photo is fitted into the input.
+    public var cropAndScale = CropAndScale.centerCrop
+
+    /// Makes an importer that takes all from the file.
+    public init() {}
+
+    /// How samples 0…255 become the network's input, (sample − mean) · scale.
+    public struct SampleRule: Hashable, Sendable {
+        /// What is subtracted: one number, or one a channel (red, green, blue).
+        public var mean: [Float]
+        /// What the difference is multiplied by: one number, or one a channel.
+        public var scale: [Float]
+        /// Whether the network takes blue first.
+        public var isBlueFirst: Bool
+
+        /// Makes a rule.
+        public init(mean: [Float], scale: [Float], isBlueFirst: Bool = false) {
+            self.mean = mean
+            self.scale = scale
+            self.isBlueFirst = isBlueFirst
+        }
+
+        /// What torchvision's models take: 0…1 less the mean of ImageNet's photos, divided by their deviation.
+        public static let imageNet = SampleRule(
+            mean: [123.675, 116.28, 103.53], scale: [1 / 58.395, 1 / 57.12, 1 / 57.375])
+    }
+
+    /// Reads a model.
+    /// - Parameter url: An ONNX file, a Core ML file or package, or the weights of a Caffe model whose architecture is `prototxt`.
+    /// - Throws: `ImportError` where it cannot be a model here, `FileError` where it cannot be read.
+    public func read(_ url: URL) throws -> ImportedModel {
+        let path = url.path(percentEncoded: false)
+        do {
+            return try readWhole(url)
+        } catch let problem as ImportError.Problem {
+            throw ImportError(path: path, problem: problem)
+        } catch let problem as WireProblem {
+            throw ImportError(path: path, problem: .malformed(reason: "\(problem)"))
+        }
+    }
+
+    private func readWhole(_ url: URL) throws -> ImportedModel {
+        let file = try MappedFile(contentsOf: url)
+        switch try ModelKind(file) {
+        case .onnx: return try readONNX(file)
+        case .caffe: return try readCaffe(file)
+        case .coreML: throw ImportError.Problem.unknownFormat
+        }
+    }
+}
+
+/// What was made of a model of another program.
+public struct ImportedModel: Sendable {
+    /// The model.
+    public let weights: WeightsFile
+    /// What the file does not say and was assumed, in sentences.
+    public let notes: [String]
+}
+
+/// The formats, told apart by what the files hold.
+enum ModelKind {
+    case onnx, coreML, caffe
+
+    /// - Throws: `ImportError.Problem.unknownFormat` where it is none of them.
+    init(_ file: MappedFile) throws {
+        var numbers: [Int: Bool] = [:]
+        do {
+            try WireMessage(file).forEachField { numbers[$0.number] = $0.isPacked }
+        } catch {
+            throw ImportError.Problem.unknownFormat
+        }
+        // A version or a name comes first; then graph and operators, a kind of model, or layers.
+        if numbers[7] == true, numbers[8] == true || numbers[1] == false {
+            self = .onnx
+        } else if numbers[1] == false, numbers[2] == true, numbers.keys.contains(where: { $0 >= 200 }) {
+            self = .coreML
+        } else if numbers[1] ?? true, numbers[100] == true || numbers[2] == true {
+            self = .caffe
+        } else {
+            throw ImportError.Problem.unknownFormat
+        }
+    }
+}

@@ -1,0 +1,163 @@
+internal import ImprintNetwork
+
+/// Makes a network of an ONNX graph by running it: known numbers are computed, what depends on the image becomes layers.
+struct ONNXImporter {
+    let opset: Int
+    var assembler: NetworkAssembler
+    /// What each name stands for by now.
+    private var values: [String: SourceTensor] = [:]
+    /// Weights, which are read when a node asks for them.
+    private let initializers: [String: ONNXModel.Tensor]
+
+    /// - Parameters:
+    ///   - size: Height and width of the image, instead of those in the file.
+    ///   - isBlueFirst: Whether the image has blue first.
+    init(_ model: ONNXModel, size: Size?, isBlueFirst: Bool) throws {
+        opset = model.opset
+        initializers = Dictionary(model.graph.initializers.map { ($0.name, $0) }) { $1 }
+        let initializers = initializers
+        let inputs = model.graph.inputs.filter { initializers[$0.name] == nil }
+        guard inputs.count == 1, let image = inputs.first else {
+            throw ImportError.Problem.otherKind(
+                found: "a model of \(inputs.count) inputs (\(inputs.map(\.name).joined(separator: ", ")))",
+                advice: "expected one, an image")
+        }
+        let (shape, axes) = try Self.image(image, size: size)
+        assembler = NetworkAssembler(input: shape)
+        var activation = assembler.image(axes: axes)
+        if isBlueFirst && shape.channels == 3 {
+            activation = try assembler.add(SelectChannels(channels: [2, 1, 0]), named: "bgr", to: [activation])
+        }
+        values[image.name] = .activation(activation)
+    }
+
+    /// The shape of an image, and its axes in the graph: batch, channels, height, width, or channels last.
+    private static func image(
+        _ value: ONNXModel.Value, size: Size?
+    ) throws -> (Shape, [SourceActivation.Axis]) {
+        let lengths = value.shape ?? []
+        guard lengths.count == 4 else {
+            throw ImportError.Problem.otherKind(
+                found: "a model whose input \(value.name) has \(lengths.count) axes",
+                advice: "expected an image, of four")
+        }
+        let isLast = [1, 3].contains(lengths[3]) && ![1, 3].contains(lengths[1])
+        let (channels, height, width) =
+            isLast ? (lengths[3], lengths[1], lengths[2]) : (lengths[1], lengths[2], lengths[3])
+        guard let channels, channels == 1 || channels == 3 else {
+            throw ImportError.Problem.otherKind(
+                found: "a model of images with \(channels.map { "\($0)" } ?? "an unknown number of") channels",
+                advice: "expected 1 or 3")
+        }
+        guard let height = size?.height ?? height, let width = size?.width ?? width else {
+            throw ImportError.Problem.missing(
+                what: "size of its input \(value.name)", advice: "say which with --input-size")
+        }
+        guard (1...(1 << 14)).contains(height), (1...(1 << 14)).contains(width) else {
+            throw ImportError.Problem.malformed(
+                reason: "its image has the size \(width)x\(height), expected 1x1 to 16384x16384")
+        }
+        return (
+            Shape(height: height, width: width, channels: channels),
+            isLast ? [.batch, .height, .width, .channels] : [.batch, .channels, .height, .width]
+        )
+    }
+
+    /// Runs all nodes; gives what the graph gives first.
+    mutating func run(_ graph: ONNXModel.Graph) throws -> SourceActivation {
+        let unknown = graph.nodes.filter { node in
+            !["", "ai.onnx"].contains(node.domain)
+                || (ONNXOperators.all[node.operation] == nil && !Self.computable.contains(node.operation))
+        }
+        guard unknown.isEmpty else {
+            throw ImportError.Problem.unsupported(
+                unknown.map { node in
+                    .init(
+                        operation: node.domain.isEmpty ? node.operation : "\(node.domain).\(node.operation)",
+                        node: node.name)
+                })
+        }
+        for node in graph.nodes {
+            if let constant = try computed(node) {
+                if let name = node.outputs.first { values[name] = .constant(constant) }
+            } else if let operation = ONNXOperators.all[node.operation] {
+                for (name, activation) in zip(node.outputs, try operation(node, &self)) {
+                    values[name] = .activation(activation)
+                }
+            } else {
+                throw unsupported(node, "of what depends on the image, expected known numbers")
+            }
+        }
+        guard let output = graph.outputs.first, case .activation(let result) = try value(output.name, for: "the graph")
+        else {
+            throw ImportError.Problem.malformed(reason: "its result does not depend on the image")
+        }
+        return result
+    }
+
+    /// What a name stands for.
+    func value(_ name: String, for node: String) throws -> SourceTensor {
+        if let value = values[name] { return value }
+        guard let tensor = initializers[name] else {
+            throw ImportError.Problem.malformed(
+                reason: "\(node) reads \(name.debugDescription), which nothing before it makes")
+        }
+        return .constant(try tensor.constant())
+    }
+}
+
+/// A node with what it reads, as operators see it.
+extension ONNXImporter {
+    /// Whether a node's input of this number is there.
+    func has(_ place: Int, _ node: ONNXModel.Node) -> Bool {
+        node.inputs.indices.contains(place) && !node.inputs[place].isEmpty
+    }
+
+    /// A node's input, known or not.
+    func input(_ place: Int, _ node: ONNXModel.Node) throws -> SourceTensor {
+        guard has(place, node) else {
+            throw ImportError.Problem.malformed(reason: "\(node.name) (\(node.operation)) has no input \(place + 1)")
+        }
+        return try value(node.inputs[place], for: node.name)
+    }
+
+    /// A node's input that the image decides on.
+    func activation(_ place: Int, _ node: ONNXModel.Node) throws -> SourceActivation {
+        guard case .activation(let activation) = try input(place, node) else {
+            throw unsupported(node, "input \(place + 1) is known, expected what depends on the image")
+        }
+        return activation
+    }
+
+    /// A node's input that is known; `nil` where it is left out.
+    func constant(_ place: Int, _ node: ONNXModel.Node) throws -> Constant? {
+        guard has(place, node) else { return nil }
+        guard case .constant(let constant) = try input(place, node) else {
+            throw unsupported(node, "input \(place + 1) depends on the image, expected known numbers")
+        }
+        return constant
+    }
+
+    /// A node's input that is known and must be there.
+    func known(_ place: Int, _ node: ONNXModel.Node) throws -> Constant {
+        guard let constant = try constant(place, node) else {
+            throw ImportError.Problem.malformed(reason: "\(node.name) (\(node.operation)) has no input \(place + 1)")
+        }
+        return constant
+    }
+
+    /// Whole numbers that are an attribute in older versions of an operator and an input in newer ones; `nil` where left out.
+    func integers(_ attribute: String, orInput place: Int, _ node: ONNXModel.Node) throws -> [Int]? {
+        if let found = node.attributes[attribute] { return found.integers }
+        guard let constant = try constant(place, node) else { return nil }
+        guard let integers = constant.integers else {
+            throw ImportError.Problem.malformed(
+                reason: "\(node.name) (\(node.operation)) has an input \(place + 1) that is not whole numbers")
+        }
+        return integers
+    }
+
+    func unsupported(_ node: ONNXModel.Node, _ reason: String) -> ImportError.Problem {
+        .unsupported([.init(operation: node.operation, node: node.name, reason: reason)])
+    }
+}

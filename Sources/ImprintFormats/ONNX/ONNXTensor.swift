@@ -1,0 +1,133 @@
+internal import Foundation
+
+extension ONNXModel {
+    /// Numbers in an ONNX file, or in a file beside it.
+    struct Tensor {
+        private(set) var name = ""
+        private(set) var shape: [Int] = []
+        private var type = 0
+        /// The elements as they lie in memory, the lowest byte first.
+        private var raw: Range<Int>?
+        private var floats: [Float] = []
+        private var integers: [Int] = []
+        private var external: [String: String] = [:]
+        private var isExternal = false
+        private let file: MappedFile
+
+        init(_ message: WireMessage) throws {
+            file = message.file
+            try message.forEachField { field in
+                switch field.number {
+                case 1: try field.append(to: &shape, limit: 16, of: "axes")
+                case 2: type = try field.integer()
+                case 4: try field.append(to: &floats)
+                // Of 16-bit floating-point numbers these are the bits.
+                case 5, 7, 11: try field.append(to: &integers, limit: message.range.count, of: "numbers")
+                case 8: name = try field.string()
+                case 9: raw = try field.bytes()
+                case 10: try field.append(doublesTo: &floats)
+                case 13: external.merge(try [field.message().stringPair()]) { $1 }
+                case 14: isExternal = try field.integer() == 1
+                default: break
+                }
+            }
+        }
+
+        /// The numbers.
+        /// - Throws: `ImportError.Problem` where they are not as many as the shape says, or of a type that no classifier needs.
+        func constant() throws -> Constant {
+            var count = 1
+            for length in shape {
+                let (product, overflow) = count.multipliedReportingOverflow(by: length)
+                guard length >= 0, !overflow, product < 1 << 40 else { throw problem("the shape \(shape)") }
+                count = product
+            }
+            let constant: Constant
+            if isExternal {
+                constant = try numbers(in: externalFile(), count: count)
+            } else if let raw {
+                constant = try numbers(in: (file, raw), count: count)
+            } else if type == 10 {
+                constant = Constant(
+                    shape: shape, floats: integers.map { Float(Float16(bitPattern: UInt16(truncatingIfNeeded: $0))) })
+            } else if type == 1 || type == 11 {
+                constant = Constant(shape: shape, floats: floats)
+            } else if [2, 3, 4, 5, 6, 7, 9, 12, 13].contains(type) {
+                constant = Constant(shape: shape, integers: integers)
+            } else {
+                throw problem("elements of the type \(type)")
+            }
+            guard constant.count == count else { throw problem("\(constant.count) numbers for the shape \(shape)") }
+            return constant
+        }
+
+        private func numbers(in part: (file: MappedFile, range: Range<Int>), count: Int) throws -> Constant {
+            let (file, range) = part
+            let sizes = [1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8, 16: 2]
+            guard let size = sizes[type] else { throw problem("elements of the type \(type)") }
+            guard range.count == count * size else {
+                throw problem("\(range.count) bytes for the shape \(shape), expected \(count * size)")
+            }
+            func whole<Number: FixedWidthInteger>(_ type: Number.Type) -> Constant {
+                Constant(
+                    shape: shape,
+                    integers: stride(from: range.lowerBound, to: range.upperBound, by: size).map {
+                        Int(truncatingIfNeeded: file.load(type, at: $0))
+                    })
+            }
+            switch type {
+            case 1: return Constant(shape: shape, floats: file.floats(range))
+            case 2, 9: return whole(UInt8.self)
+            case 3: return whole(Int8.self)
+            case 4: return whole(UInt16.self)
+            case 5: return whole(Int16.self)
+            case 6: return whole(Int32.self)
+            case 10: return Constant(shape: shape, floats: file.halves(range))
+            case 11:
+                return Constant(
+                    shape: shape,
+                    floats: stride(from: range.lowerBound, to: range.upperBound, by: 8).map {
+                        Float(Double(bitPattern: file.load(UInt64.self, at: $0)))
+                    })
+            case 12: return whole(UInt32.self)
+            case 16:
+                return Constant(
+                    shape: shape,
+                    floats: stride(from: range.lowerBound, to: range.upperBound, by: 2).map {
+                        Float(bitPattern: UInt32(file.load(UInt16.self, at: $0)) << 16)
+                    })
+            default: return whole(Int64.self)
+            }
+        }
+
+        /// The part of another file that holds the numbers; that file lies in the folder of the model.
+        ///
+        /// A name that leads out of it, by steps up, from the root or by a link, is refused: a model must not make its reader open what
+        /// else is on the machine.
+        private func externalFile() throws -> (MappedFile, Range<Int>) {
+            guard let location = external["location"], !location.isEmpty else { throw problem("no file that holds it") }
+            let folder = URL(filePath: file.path).deletingLastPathComponent().resolvingSymlinksInPath()
+                .standardizedFileURL
+            let url = folder.appending(path: location).resolvingSymlinksInPath().standardizedFileURL
+            let parts = location.split(separator: "/", omittingEmptySubsequences: false)
+            guard !location.hasPrefix("/"), !parts.contains(".."),
+                url.pathComponents.starts(with: folder.pathComponents),
+                url != folder
+            else {
+                throw problem("its numbers in \(location.debugDescription), expected a file in the model's folder")
+            }
+            let other = try MappedFile(contentsOf: url)
+            let offset = external["offset"].map { Int($0) } ?? 0
+            guard let offset, offset >= 0, offset <= other.count else { throw problem("an offset beyond \(location)") }
+            let length = external["length"].map { Int($0) } ?? other.count - offset
+            guard let length, length >= 0, length <= other.count - offset else {
+                throw problem("more numbers than \(location) holds")
+            }
+            return (other, offset..<(offset + length))
+        }
+
+        private func problem(_ what: String) -> ImportError.Problem {
+            .malformed(reason: "the tensor \(name.debugDescription) has \(what)")
+        }
+    }
+}
