@@ -61,11 +61,12 @@ public struct ModelImporter: Sendable {
     }
 
     private func readWhole(_ url: URL) throws -> ImportedModel {
-        let file = try MappedFile(contentsOf: url)
+        let package = try CoreMLPackage(url)
+        let file = try MappedFile(contentsOf: package.model)
         switch try ModelKind(file) {
         case .onnx: return try readONNX(file)
         case .caffe: return try readCaffe(file)
-        case .coreML: throw ImportError.Problem.unknownFormat
+        case .coreML: return try CoreMLImporter.read(file, in: package, importer: self)
         }
     }
 }

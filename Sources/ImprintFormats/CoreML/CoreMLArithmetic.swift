@@ -1,0 +1,120 @@
+internal import ImprintNetwork
+
+/// Sums and products, with known numbers and with one another.
+extension CoreMLGraph {
+    /// One input and a number, or the sum of several.
+    mutating func sum(_ layer: CoreMLModel.Layer, _ alpha: Float = 0) throws -> SourceActivation {
+        let (activations, constants) = try terms(layer)
+        if layer.inputs.count == 1 { return try assembler.linear(activations[0], 1, alpha, named: layer.name) }
+        var result = activations.count > 1 ? try assembler.add(activations, named: layer.name) : activations[0]
+        for constant in constants { result = try assembler.add(result, constant, named: layer.name) }
+        return result
+    }
+
+    /// One input and a number, or the product of several.
+    mutating func product(_ layer: CoreMLModel.Layer, _ alpha: Float = 1) throws -> SourceActivation {
+        let (activations, constants) = try terms(layer)
+        if layer.inputs.count == 1 { return try assembler.linear(activations[0], alpha, 0, named: layer.name) }
+        var result = activations.count > 1 ? try assembler.multiply(activations, named: layer.name) : activations[0]
+        for constant in constants { result = try assembler.multiply(result, by: constant, named: layer.name) }
+        return result
+    }
+
+    mutating func average(_ layer: CoreMLModel.Layer) throws -> SourceActivation {
+        let (activations, constants) = try terms(layer)
+        guard constants.isEmpty else { throw unsupported(layer, "with known numbers") }
+        guard activations.count > 1 else { return activations[0] }
+        let sum = try assembler.add(activations, named: "\(layer.name).sum")
+        return try assembler.linear(sum, 1 / Float(activations.count), 0, named: layer.name)
+    }
+
+    /// The greatest of several; with one known number, a limit from below.
+    mutating func maximum(_ layer: CoreMLModel.Layer) throws -> SourceActivation {
+        let (activations, constants) = try terms(layer)
+        var result = activations.count > 1 ? try assembler.maximum(activations, named: layer.name) : activations[0]
+        for constant in constants {
+            guard constant.count == 1, let number = constant.floats.first else {
+                throw unsupported(layer, "with many known numbers")
+            }
+            result = try assembler.clip(result, from: number, to: .infinity, named: layer.name)
+        }
+        return result
+    }
+
+    /// A limit from above, by one known number.
+    mutating func minimum(_ layer: CoreMLModel.Layer) throws -> SourceActivation {
+        let (activations, constants) = try terms(layer)
+        guard activations.count == 1, constants.count == 1, constants[0].count == 1,
+            let number = constants[0].floats.first
+        else { throw unsupported(layer, "expected one known number") }
+        return try assembler.clip(activations[0], from: -.infinity, to: number, named: layer.name)
+    }
+
+    mutating func difference(_ layer: CoreMLModel.Layer) throws -> SourceActivation {
+        try assembler.difference(input(0, layer), input(1, layer), named: layer.name)
+    }
+
+    mutating func quotient(_ layer: CoreMLModel.Layer) throws -> SourceActivation {
+        try assembler.quotient(input(0, layer), input(1, layer), named: layer.name)
+    }
+
+    /// scale ⊙ x + bias, with numbers for each channel, place or both.
+    mutating func scale(_ layer: CoreMLModel.Layer, _ record: CoreMLRecord) throws -> SourceActivation {
+        let x = try activation(layer)
+        let scale = try numbers(record, shape: 1, numbers: 2, layer)
+        let y = try assembler.multiply(x, by: scale, named: layer.name)
+        guard try record.bool(3) else { return y }
+        return try assembler.add(y, numbers(record, shape: 4, numbers: 5, layer), named: layer.name)
+    }
+
+    mutating func bias(_ layer: CoreMLModel.Layer, _ record: CoreMLRecord) throws -> SourceActivation {
+        try assembler.add(activation(layer), numbers(record, shape: 1, numbers: 2, layer), named: layer.name)
+    }
+
+    /// Numbers whose shape is [1], [C], [1, H, W] or [C, H, W], so that they spread over pictures.
+    private func numbers(
+        _ record: CoreMLRecord, shape: Int, numbers: Int, _ layer: CoreMLModel.Layer
+    ) throws -> Constant {
+        let shape = try record.integers(shape)
+        let floats = try weights(record, numbers, shape, layer)
+        return Constant(shape: shape.count == 1 ? [shape[0], 1, 1] : shape, floats: floats)
+    }
+
+    /// Known numbers in the file.
+    func constant(_ layer: CoreMLModel.Layer, _ record: CoreMLRecord) throws -> Constant {
+        let shape = try record.integers(1)
+        return Constant(shape: shape, floats: try weights(record, 2, shape, layer))
+    }
+}
+
+extension NetworkAssembler {
+    /// The difference x − y.
+    mutating func difference(
+        _ x: SourceTensor, _ y: SourceTensor, named name: String
+    ) throws -> SourceActivation {
+        switch (x, y) {
+        case (.activation(let x), .constant(let constant)):
+            return try add(x, Constant(shape: constant.shape, floats: constant.floats.map { -$0 }), named: name)
+        case (.constant(let constant), .activation(let y)):
+            return try add(linear(y, -1, 0, named: "\(name).minus"), constant, named: name)
+        case (.activation(let x), .activation(let y)):
+            return try add([x, linear(y, -1, 0, named: "\(name).minus")], named: name)
+        case (.constant, .constant):
+            throw ImportError.Problem.unsupported([
+                .init(operation: "difference", node: name, reason: "of known numbers")
+            ])
+        }
+    }
+
+    /// x / y, with y known.
+    mutating func quotient(
+        _ x: SourceTensor, _ y: SourceTensor, named name: String
+    ) throws -> SourceActivation {
+        guard case (.activation(let x), .constant(let divisor)) = (x, y) else {
+            throw ImportError.Problem.unsupported([
+                .init(operation: "quotient", node: name, reason: "expected a known divisor")
+            ])
+        }
+        return try multiply(x, by: Constant(shape: divisor.shape, floats: divisor.floats.map { 1 / $0 }), named: name)
+    }
+}
