@@ -5,6 +5,18 @@ public enum Python {
     /// Its path; nil where none is named.
     public static let path = ProcessInfo.processInfo.environment["IMPRINT_PYTHON"]
 
+    /// Whether it is there and has these packages.
+    public static func has(_ packages: String...) -> Bool {
+        guard let path else { return false }
+        let process = Process()
+        process.executableURL = URL(filePath: path)
+        let question = "import importlib.util, sys; sys.exit(not all(map(importlib.util.find_spec, sys.argv[1:])))"
+        process.arguments = ["-c", question] + packages
+        guard (try? process.run()) != nil else { return false }
+        process.waitUntilExit()
+        return process.terminationStatus == 0
+    }
+
     /// What the script at `script` (relative to the folder Tests) prints, given `arguments`.
     public static func output(of script: String, _ arguments: [String]) throws -> Data {
         guard let path else { throw CocoaError(.executableNotLoadable) }

@@ -1,0 +1,149 @@
+import Foundation
+import ImprintImages
+import TestSupport
+import Testing
+
+@testable import ImprintFormats
+@testable import ImprintNetwork
+
+/// What is refused, and what is written whatever reads it.
+@Suite struct ExportTests {
+    /// Writes both formats and gives their bytes.
+    private func exported(_ weights: WeightsFile) throws -> [Data] {
+        try withTemporaryFolder { folder in
+            let (onnx, coreML) = (folder.appending(path: "m.onnx"), folder.appending(path: "m.mlmodel"))
+            try weights.writeONNX(to: onnx)
+            try weights.writeCoreML(to: coreML)
+            return [try Data(contentsOf: onnx), try Data(contentsOf: coreML)]
+        }
+    }
+
+    /// Checks that an export fails in this way and leaves the file that was there.
+    private func expectRefusal(
+        _ problem: ExportError.Problem, _ words: String, _ write: (URL) throws -> Void,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "m")
+            try Data("before".utf8).write(to: url)
+            let error = #expect(throws: ExportError.self, sourceLocation: sourceLocation) { try write(url) }
+            #expect(error?.problem == problem, sourceLocation: sourceLocation)
+            let text = error?.description ?? ""
+            #expect(text.hasPrefix("\(url.path): was not written: ") && text.contains(words), "\(text)")
+            #expect(try Data(contentsOf: url) == Data("before".utf8), sourceLocation: sourceLocation)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["m"])
+        }
+    }
+
+    private func weights(_ network: Network, change: (Parameters) -> Void = { _ in }) throws -> WeightsFile {
+        let parameters = try Parameters(network, seed: 1)
+        change(parameters)
+        return WeightsFile(
+            network: network, parameters: parameters,
+            labels: (0..<(try network.labelCount())).map { "\($0)" },
+            preprocessing: Preprocessing(
+                width: network.input.width, height: network.input.height, channels: network.input.channels))
+    }
+
+    @Test("Equal models give equal bytes, and float16 takes about half of them")
+    func bytes() throws {
+        let weights = try weights(.lenet(labels: 3, inputSize: 16))
+        #expect(try exported(weights) == exported(weights))
+        try withTemporaryFolder { folder in
+            let (onnx, coreML) = (folder.appending(path: "m.onnx"), folder.appending(path: "m.mlmodel"))
+            try weights.writeONNX(to: onnx, options: ONNXOptions(precision: .float16))
+            try weights.writeCoreML(to: coreML, options: CoreMLOptions(precision: .float16))
+            for (half, whole) in zip([onnx, coreML], try exported(weights)) {
+                #expect(Double(try Data(contentsOf: half).count) < 0.55 * Double(whole.count))
+            }
+        }
+    }
+
+    @Test("A model that spots marks is refused in words")
+    func spotting() throws {
+        let network = try Network.logospot()
+        let weights = WeightsFile(
+            network: network, parameters: try Parameters(network, seed: 2), labels: ["leaf", "other"],
+            preprocessing: Preprocessing(width: 96, height: 96, cropAndScale: .scaleFill),
+            spotting: Spotting(levels: [96], stride: 16, span: 44, marks: [.init(label: "leaf")]))
+        try expectRefusal(.spotting, "trained without --artwork") { try weights.writeONNX(to: $0) }
+        try expectRefusal(.spotting, "trained without --artwork") { try weights.writeCoreML(to: $0) }
+    }
+
+    @Test("A weight beyond float16 is named; one that is not finite, and labels that do not fit, are refused")
+    func numbers() throws {
+        let network = try Network.lenet(labels: 2, inputSize: 16, width: 0.1)
+        let large = try weights(network) { $0["head.weight"]?[3] = -70_000 }
+        let problem = ExportError.Problem.exceedsFloat16(tensor: "head.weight", value: -70_000)
+        try expectRefusal(problem, "head.weight holds -70000.0") {
+            try large.writeONNX(to: $0, options: ONNXOptions(precision: .float16))
+        }
+        try expectRefusal(problem, "head.weight holds -70000.0") {
+            try large.writeCoreML(to: $0, options: CoreMLOptions(precision: .float16))
+        }
+        #expect(try exported(large).count == 2)
+        let diverged = try weights(network) { $0["head.bias"]?[1] = .nan }
+        let unlabelled = WeightsFile(
+            network: network, parameters: try Parameters(network, seed: 1), labels: ["one"],
+            preprocessing: Preprocessing(width: 16, height: 16, channels: 1))
+        for wrong in [diverged, unlabelled] {
+            let error = #expect(throws: WeightsFileError.self) { try exported(wrong) }
+            #expect(error?.path.hasSuffix("m.onnx") == true)
+        }
+    }
+
+    @Test("What devices cannot train is refused with the layer that stands in the way")
+    func notUpdatable() throws {
+        func network(_ layers: any Layer...) throws -> WeightsFile {
+            var net = NetworkBuilder(name: "small", input: Shape(height: 4, width: 4, channels: 3))
+            for layer in layers { net.add(layer) }
+            return try weights(net.network())
+        }
+        let updatable = CoreMLOptions(isUpdatable: true)
+        let dense = Dense(outputChannels: 2)
+        let cases: [(WeightsFile, String)] = [
+            (try network(GlobalAveragePool(), Softmax()), "there is no dense layer and no convolution"),
+            (try network(GlobalAveragePool(), dense), "does not end in a softmax"),
+            (try network(GlobalAveragePool(), dense, Softmax(), Dropout()), "does not end in a softmax"),
+            (try network(GlobalAveragePool(), dense, LeakyReLU(), Softmax()), "\"leakyReLU1\" stands between"),
+            (try network(GlobalAveragePool(), dense, Softmax(), Softmax()), "\"softmax1\" stands between"),
+        ]
+        for (weights, words) in cases {
+            try withTemporaryFolder { folder in
+                let error = #expect(throws: ExportError.self, "\(words)") {
+                    try weights.writeCoreML(to: folder.appending(path: "m"), options: updatable)
+                }
+                #expect(error?.description.contains(words) == true, "\(error?.description ?? "")")
+            }
+        }
+        try expectRefusal(.notUpdatable(reason: "all its weights must be float32, not float16"), "float16") {
+            let options = CoreMLOptions(precision: .float16, isUpdatable: true)
+            try network(GlobalAveragePool(), dense, Softmax()).writeCoreML(to: $0, options: options)
+        }
+    }
+
+    @Test("A layer that Core ML cannot express is named with its node; ONNX has it")
+    func unsupported() throws {
+        var net = NetworkBuilder(name: "small", input: Shape(height: 4, width: 4, channels: 3))
+        net.add(LocalResponseNormalization(size: 4), named: "even")
+        net.add(ReLU())
+        net.add(LocalResponseNormalization(size: 2), named: "too")
+        net.add(GlobalAveragePool())
+        let weights = try weights(net.network())
+        let layers = [("even", 4), ("too", 2)].map {
+            UnsupportedLayer(
+                node: $0, kind: "localResponseNormalization",
+                reason: "Core ML normalises over an odd number of channels, not \($1)")
+        }
+        let words =
+            "Core ML cannot express the layer \"even\" of kind localResponseNormalization (Core ML normalises over"
+        try expectRefusal(.unsupported(format: "Core ML", layers: layers), words) { try weights.writeCoreML(to: $0) }
+        try withTemporaryFolder { try weights.writeONNX(to: $0.appending(path: "m")) }
+    }
+
+    @Test("Every kind of layer is among the networks that other programs are asked about")
+    func kinds() {
+        let found = ExportCase.all.flatMap { $0.network.nodes.map { type(of: $0.layer).kind } }
+        #expect(Set(found) == Set(layerKinds.map { $0.kind }))
+    }
+}
