@@ -8,7 +8,7 @@ import Testing
         "Help pages are as they were",
         arguments: [
             "", "train", "evaluate", "classify", "inspect", "audit", "prepare", "augment", "draw", "bench",
-            "personalize", "merge",
+            "personalize", "merge", "export",
         ])
     func helpPages(verb: String) throws {
         let page = verb.isEmpty ? try imprint("--help") : try imprint(verb, "--help")

@@ -1,0 +1,90 @@
+internal import ArgumentParser
+internal import Foundation
+internal import ImprintFormats
+
+struct ExportCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "export",
+        abstract: "Write a model as ONNX or Core ML, for other programs and for phones.",
+        discussion: """
+            Labels, preprocessing and network go along as metadata. A Core ML model takes images and prepares them itself; an ONNX model \
+            takes numbers, prepared as its metadata says, or with --preprocessing-in-graph samples 0 to 255.
+            """)
+
+    enum Format: String, ExpressibleByArgument, CaseIterable {
+        case onnx, coreml
+    }
+
+    @Argument(help: "The weights file; it stays as it is.")
+    var model: String
+
+    @Option(name: .customLong("to"), help: "The format.")
+    var format: Format
+
+    @Option(help: ArgumentHelp("The file to write: by custom .onnx or .mlmodel.", valueName: "file"))
+    var output: String
+
+    @Flag(help: "Let devices train the last dense layer or convolution; for coreml.")
+    var updatable = false
+
+    @Flag(help: "Store weights as float16: half as many bytes.")
+    var float16 = false
+
+    @Flag(help: "Take samples 0 to 255 instead of prepared numbers; for onnx.")
+    var preprocessingInGraph = false
+
+    @Flag(help: ArgumentHelp("Print JSON, one object per line."))
+    var json = false
+
+    func validate() throws {
+        try requirePaths([model, output])
+        if updatable && format == .onnx {
+            throw ValidationError("--updatable is for coreml: ONNX has no training on devices; leave it out.")
+        }
+        if updatable && float16 {
+            throw ValidationError(
+                "--updatable and --float16 exclude one another: Core ML trains float32 alone; leave one out.")
+        }
+        if preprocessingInGraph && format == .coreml {
+            throw ValidationError("--preprocessing-in-graph is for onnx: Core ML prepares images itself; leave it out.")
+        }
+        func place(_ path: String) -> String {
+            URL(filePath: path).resolvingSymlinksInPath().standardizedFileURL.path
+        }
+        if place(model) == place(output) {
+            throw ValidationError("--output is \(output), which would replace the model; choose another name.")
+        }
+    }
+
+    func run() throws {
+        let target = URL(filePath: output)
+        try AtomicFile.checkWritable(target)
+        let weights = try WeightsFile(contentsOf: URL(filePath: model))
+        let precision: Safetensors.Precision = float16 ? .float16 : .float32
+        do {
+            switch format {
+            case .onnx:
+                let options = ONNXOptions(precision: precision, containsPreprocessing: preprocessingInGraph)
+                try weights.writeONNX(to: target, options: options)
+            case .coreml:
+                try weights.writeCoreML(
+                    to: target, options: CoreMLOptions(precision: precision, isUpdatable: updatable))
+            }
+        } catch let error as ExportError {
+            if json { try Terminal.emit(Line(event: "failed", output: output, unsupported: error.unsupportedLayers)) }
+            throw error
+        }
+        if json {
+            try Terminal.emit(Line(event: "finished", output: output, unsupported: []))
+        } else {
+            Terminal.note("Wrote \(output).")
+        }
+    }
+}
+
+private struct Line: Encodable {
+    let event: String
+    let output: String
+    /// What the format cannot express.
+    let unsupported: [UnsupportedLayer]
+}
