@@ -96,6 +96,7 @@ let package = Package(
             exclude: ["README.md"], swiftSettings: settings),
 
         .target(name: "TestSupport", dependencies: ["ImprintCore"], path: "Tests/TestSupport", swiftSettings: settings),
+        .target(name: "CHeapMeter", path: "Tests/CHeapMeter"),
         // A process that tests kill while it saves.
         .executableTarget(
             name: "SaveLoop", dependencies: ["ImprintFormats"], path: "Tests/SaveLoop", swiftSettings: settings),
@@ -107,8 +108,9 @@ let package = Package(
             name: "ImprintNetworkTests", dependencies: ["ImprintNetwork", "CImprintKernels", "TestSupport"],
             exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(
-            name: "ImprintFormatsTests", dependencies: ["ImprintFormats", "TestSupport"], exclude: ["Fixtures"],
-            swiftSettings: settings),
+            name: "ImprintFormatsTests",
+            dependencies: ["ImprintFormats", "CImprintKernels", "CHeapMeter", "TestSupport"],
+            exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(
             name: "ImprintTests", dependencies: ["Imprint", "TestSupport"], exclude: ["Fixtures"],
             swiftSettings: settings),

@@ -21,17 +21,25 @@ struct CaffeImporter {
         guard !net.has("layers") || !net.has("layer") else {
             throw .malformed(reason: "the architecture has layers of both the older and the newer kind")
         }
+        let isOld = net.has("layers")
         return (net.messages("layer") + net.messages("layers")).compactMap { layer in
-            let phases = layer.messages("include").compactMap { $0.word("phase") }
-            let others = layer.messages("exclude").compactMap { $0.word("phase") }
-            guard phases.isEmpty || phases.contains("TEST"), !others.contains("TEST"), layer.word("phase") != "TRAIN"
+            let included = layer.messages("include")
+            guard included.isEmpty || included.contains(where: isMet),
+                !layer.messages("exclude").contains(where: isMet),
+                !["TRAIN", "0"].contains(layer.word("phase"))
             else {
                 return nil
             }
             return Layer(
-                name: layer.word("name") ?? "", type: CaffeImporter.newType(layer.word("type") ?? ""),
+                name: layer.word("name") ?? "", type: layer.word("type").map(isOld ? newType : { $0 }) ?? "",
                 bottoms: layer.words("bottom"), tops: layer.words("top"), properties: layer)
         }.filter { !ignored.contains($0.type) }
+    }
+
+    /// Whether a rule is met by a net that predicts: phase TEST, level 0, no stages (net.cpp, StateMeetsRule).
+    private static func isMet(_ rule: TextMessage) -> Bool {
+        ["TEST", "1"].contains(rule.word("phase") ?? "TEST") && rule.integer("min_level") ?? 0 <= 0
+            && rule.integer("max_level") ?? 0 >= 0 && !rule.has("stage")
     }
 
     /// The newer name of a type that older files write in capitals.
@@ -39,7 +47,7 @@ struct CaffeImporter {
         let special = [
             "RELU": "ReLU", "PRELU": "PReLU", "LRN": "LRN", "TANH": "TanH", "INNER_PRODUCT": "InnerProduct",
             "SOFTMAX_LOSS": "SoftmaxWithLoss", "IMAGE_DATA": "ImageData", "MEMORY_DATA": "MemoryData",
-            "DUMMY_DATA": "DummyData",
+            "DUMMY_DATA": "DummyData", "HDF5_DATA": "HDF5Data", "WINDOW_DATA": "WindowData", "ELTWISE": "Eltwise",
             "ARGMAX": "ArgMax", "ABSVAL": "AbsVal", "BNLL": "BNLL", "MVN": "MVN",
         ]
         if let name = special[type] { return name }
@@ -74,7 +82,8 @@ struct CaffeImporter {
             throw ImportError.Problem.malformed(
                 reason: "its image has the size \(width)x\(height), expected 1x1 to 16384x16384")
         }
-        assembler = NetworkAssembler(input: Shape(height: height, width: width, channels: lengths[1]))
+        assembler = NetworkAssembler(
+            input: Shape(height: height, width: width, channels: lengths[1]), weights: weights.byteCount)
         var image = assembler.image(axes: [.batch, .channels, .height, .width])
         // OpenCV, with which Caffe reads photos, has blue first.
         if lengths[1] == 3 {

@@ -10,6 +10,13 @@ extension CaffeImporter {
                 throw importer.unsupported(layer, "weights \(blobs[0].shape), expected four axes")
             }
             if hasBias && blobs.count < 2 { _ = try importer.numbers(layer, atLeast: 2) }
+            let kernel = pair(p, "kernel_size", "kernel_h", "kernel_w", usual: 0)
+            let outputs = p.integer("num_output") ?? 0
+            guard blobs[0].shape[0] == outputs, Array(blobs[0].shape[2...]) == [kernel.height, kernel.width] else {
+                throw ImportError.Problem.malformed(
+                    reason: "\(layer.name) has weights \(blobs[0].shape) in the .caffemodel, "
+                        + "and in the architecture \(outputs) outputs and a kernel of \(kernel)")
+            }
             let padding = pair(p, "pad", "pad_h", "pad_w", usual: 0)
             let sliding = NetworkAssembler.Sliding(
                 stride: pair(p, "stride", "stride_h", "stride_w", usual: 1),
@@ -24,16 +31,19 @@ extension CaffeImporter {
         "InnerProduct": { layer, inputs, importer in
             let (p, blobs) = (layer.properties.message("inner_product_param"), try importer.numbers(layer, atLeast: 1))
             let outputs = p.integer("num_output") ?? 0
-            guard p.bool("transpose") != true else {
-                throw importer.unsupported(layer, "transpose, expected weights by output")
-            }
             guard p.integer("axis") ?? 1 == 1 else { throw importer.unsupported(layer, "another axis than 1") }
             let hasBias = p.bool("bias_term") ?? true
             let bias = hasBias ? try importer.numbers(layer, atLeast: 2)[1].floats : nil
+            let x = importer.assembler.flatten(inputs[0])
+            var weight = blobs[0]
+            // Inputs by outputs, in place of outputs by inputs; either may have lengths of 1 before in older files.
+            if p.bool("transpose") == true, let turned = weight.reshaped(to: [x.shape.count, outputs])?.transposed(nil)
+            {
+                weight = turned
+            }
             return [
                 try importer.assembler.dense(
-                    importer.assembler.flatten(inputs[0]), weight: blobs[0].floats, outputs: outputs, bias: bias,
-                    named: layer.name)
+                    x, weight: weight.floats, outputs: outputs, bias: bias, named: layer.name)
             ]
         },
         "Pooling": { layer, inputs, importer in [try importer.pool(layer, inputs[0])] },
@@ -93,12 +103,15 @@ extension CaffeImporter {
         "Power": { layer, inputs, importer in
             let p = layer.properties.message("power_param")
             guard p.float("power") ?? 1 == 1 else { throw importer.unsupported(layer, "a power other than 1") }
-            let channels = inputs[0].shape.channels
-            func all(_ value: Float?) -> [Float]? { value.map { Array(repeating: $0, count: channels) } }
+            func all(_ value: Float?) throws(ImportError.Problem) -> [Float]? {
+                guard let value else { return nil }
+                return try importer.assembler.spread(
+                    Constant(shape: [], floats: [value]), over: inputs[0], for: layer.name
+                ).1
+            }
+            let (factors, addends) = (try all(p.float("scale") ?? 1), try all(p.float("shift")))
             return [
-                try importer.assembler.scale(
-                    inputs[0], .channels, by: all(p.float("scale") ?? 1), adding: all(p.float("shift")),
-                    named: layer.name)
+                try importer.assembler.scale(inputs[0], .channels, by: factors, adding: addends, named: layer.name)
             ]
         },
         "Clip": { layer, inputs, importer in
@@ -123,7 +136,8 @@ extension CaffeImporter {
                 try importer.assembler.add(
                     LocalResponseNormalization(
                         size: p.integer("local_size") ?? 5, alpha: p.float("alpha") ?? 1, beta: p.float("beta") ?? 0.75,
-                        bias: p.float("k") ?? 1), named: layer.name, to: [inputs[0]])
+                        bias: p.float("k") ?? 1), named: layer.name,
+                    to: [importer.assembler.picture(inputs[0], for: layer.name)])
             ]
         },
         "Eltwise": { layer, inputs, importer in [try importer.combine(layer, inputs)] },
@@ -137,14 +151,25 @@ extension CaffeImporter {
         "Slice": { layer, inputs, importer in try importer.slice(layer, inputs[0]) },
         "Split": { layer, inputs, _ in layer.tops.map { _ in inputs[0] } },
         "Dropout": { _, inputs, _ in [inputs[0]] },
-        "Flatten": { _, inputs, importer in [importer.assembler.flatten(inputs[0])] },
+        "Flatten": { layer, inputs, importer in
+            let p = layer.properties.message("flatten_param")
+            guard p.integer("axis") ?? 1 == 1, p.integer("end_axis") ?? -1 == -1 else {
+                throw importer.unsupported(layer, "some axes, expected all numbers of an image")
+            }
+            return [importer.assembler.flatten(inputs[0])]
+        },
         "Reshape": { layer, inputs, importer in
+            let p = layer.properties.message("reshape_param")
+            guard p.integer("axis") ?? 0 == 0, p.integer("num_axes") ?? -1 == -1 else {
+                throw importer.unsupported(layer, "some axes, expected all")
+            }
             let old = inputs[0].dimensions
-            var new = layer.properties.message("reshape_param").message("shape").integers("dim")
+            var new = p.message("shape").integers("dim")
             for place in new.indices where new[place] == 0 && old.indices.contains(place) { new[place] = old[place] }
             let known = checkedProduct(new.filter { $0 != -1 }) ?? 0
             if let open = new.firstIndex(of: -1), known > 0 { new[open] = (checkedProduct(old) ?? 0) / known }
-            return [try importer.assembler.reshape(inputs[0], to: new, named: layer.name)]
+            let y = try importer.assembler.reshape(inputs[0], to: new, named: layer.name)
+            return [try importer.assembler.joiningChannels(of: y, named: layer.name)]
         },
     ]
 
@@ -159,6 +184,7 @@ extension CaffeImporter {
 
     private mutating func pool(_ layer: Layer, _ x: SourceActivation) throws -> SourceActivation {
         let p = layer.properties.message("pooling_param")
+        let x = try assembler.picture(x, for: layer.name)
         let isMax: Bool
         switch p.word("pool") ?? "MAX" {
         case "MAX", "0": isMax = true
@@ -192,6 +218,10 @@ extension CaffeImporter {
         switch p.word("operation") ?? "SUM" {
         case "SUM", "1":
             let factors = p.floats("coeff")
+            guard factors.isEmpty || factors.count == inputs.count else {
+                throw ImportError.Problem.malformed(
+                    reason: "\(layer.name) (Eltwise) has \(factors.count) coefficients for \(inputs.count) inputs")
+            }
             var terms = inputs
             for (place, factor) in factors.enumerated() where place < terms.count && factor != 1 {
                 terms[place] = try assembler.multiply(

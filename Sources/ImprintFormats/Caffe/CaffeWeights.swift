@@ -3,14 +3,17 @@
 /// They stay in the file until they are asked for.
 struct CaffeWeights {
     private(set) var blobs: [String: [Blob]] = [:]
+    /// The size of the file, of 32 bits a number or more.
+    let byteCount: Int
 
     /// Reads a file.
     /// - Throws: `WireProblem` where it is no message of this kind, `ImportError.Problem` where it is another file of Caffe's.
     init(_ file: MappedFile) throws {
-        if file.count >= 4, file.load(UInt32.self, at: 0) == 0x4644_4889 {
+        if Self.isHDF5(file) {
             throw ImportError.Problem.otherKind(
                 found: "a Caffe model in HDF5", advice: "save it as .caffemodel with Caffe, which reads both")
         }
+        byteCount = file.count
         try WireMessage(file).forEachField { field in
             // Layers of the newer kind, and of the older.
             guard field.number == 100 || field.number == 2 else { return }
@@ -37,6 +40,9 @@ struct CaffeWeights {
             throw ImportError.Problem.malformed(reason: "it has no layers with weights, expected a .caffemodel")
         }
     }
+
+    /// Whether a file is one of HDF5, in which Caffe may keep weights too: it begins with a byte 0x89 and "HDF".
+    static func isHDF5(_ file: MappedFile) -> Bool { file.count >= 4 && file.load(UInt32.self, at: 0) == 0x4644_4889 }
 
     /// The numbers of one tensor.
     struct Blob {

@@ -2,6 +2,11 @@
 ///
 /// Names are not checked against a schema; whoever reads asks for those that it knows.
 struct TextMessage {
+    /// Longer than any architecture.
+    static let greatestLength = 1 << 22
+    /// More words than any architecture has; a text may have one in two bytes.
+    private static let greatestCount = 1 << 17
+
     private var fields: [(name: String, value: Value)] = []
 
     private enum Value {
@@ -49,7 +54,7 @@ struct TextMessage {
 
     func integer(_ name: String) -> Int? { word(name).flatMap { Int($0) } }
     func integers(_ name: String) -> [Int] { words(name).compactMap { Int($0) } }
-    func bool(_ name: String) -> Bool? { word(name).map { $0 == "true" || $0 == "1" } }
+    func bool(_ name: String) -> Bool? { word(name).map { ["true", "True", "t", "1"].contains($0) } }
 
     func float(_ name: String) -> Float? {
         word(name).flatMap { Float($0.hasSuffix("f") ? String($0.dropLast()) : $0) }
@@ -61,9 +66,12 @@ struct TextMessage {
 
     /// Reads characters and puts messages together.
     private struct Scanner {
-        let text: [UInt8]
+        private let text: [UInt8]
         var place = 0
         var line = 1
+        private var count = 0
+
+        init(text: [UInt8]) { self.text = text }
 
         mutating func message(depth: Int) throws(Problem) -> TextMessage {
             guard depth <= WireMessage.greatestDepth else { throw problem("messages lie in each other too deep") }
@@ -110,6 +118,10 @@ struct TextMessage {
         }
 
         private mutating func value(depth: Int) throws(Problem) -> Value {
+            count += 1
+            guard count <= TextMessage.greatestCount else {
+                throw problem("more than \(TextMessage.greatestCount) values")
+            }
             switch peek {
             case UInt8(ascii: "{"), UInt8(ascii: "<"):
                 place += 1
@@ -123,8 +135,17 @@ struct TextMessage {
                     skipSpace()
                 }
                 return .word(String(decoding: all, as: UTF8.self))
-            default: return .word(try word())
+            default:
+                let word = try word()
+                guard word.first.map({ $0.isNumber || "+-.".contains($0) }) != true || Self.isNumber(word) else {
+                    throw problem("\(word), expected a decimal number")
+                }
+                return .word(word)
             }
+        }
+
+        private static func isNumber(_ word: String) -> Bool {
+            !word.lowercased().contains("x") && Float(word.hasSuffix("f") ? String(word.dropLast()) : word) != nil
         }
 
         private mutating func quoted() throws(Problem) -> [UInt8] {

@@ -62,9 +62,16 @@ extension CoreMLGraph {
     mutating func scale(_ layer: CoreMLModel.Layer, _ record: CoreMLRecord) throws -> SourceActivation {
         let x = try activation(layer)
         let scale = try numbers(record, shape: 1, numbers: 2, layer)
-        let y = try assembler.multiply(x, by: scale, named: layer.name)
-        guard try record.bool(3) else { return y }
-        return try assembler.add(y, numbers(record, shape: 4, numbers: 5, layer), named: layer.name)
+        guard try record.bool(3) else { return try assembler.multiply(x, by: scale, named: layer.name) }
+        let bias = try numbers(record, shape: 4, numbers: 5, layer)
+        let (extent, factors) = try assembler.spread(scale, over: x, for: layer.name)
+        let (other, addends) = try assembler.spread(bias, over: x, for: layer.name)
+        // One layer where both are of channels, or both of places; else one after the other.
+        if extent == other {
+            return try assembler.scale(x, extent, by: factors, adding: addends, named: layer.name)
+        }
+        let y = try assembler.scale(x, extent, by: factors, adding: nil, named: layer.name)
+        return try assembler.scale(y, other, by: nil, adding: addends, named: layer.name)
     }
 
     mutating func bias(_ layer: CoreMLModel.Layer, _ record: CoreMLRecord) throws -> SourceActivation {
@@ -72,7 +79,7 @@ extension CoreMLGraph {
     }
 
     /// Numbers whose shape is [1], [C], [1, H, W] or [C, H, W], so that they spread over pictures.
-    private func numbers(
+    private mutating func numbers(
         _ record: CoreMLRecord, shape: Int, numbers: Int, _ layer: CoreMLModel.Layer
     ) throws -> Constant {
         let shape = try record.integers(shape)
@@ -81,7 +88,7 @@ extension CoreMLGraph {
     }
 
     /// Known numbers in the file.
-    func constant(_ layer: CoreMLModel.Layer, _ record: CoreMLRecord) throws -> Constant {
+    mutating func constant(_ layer: CoreMLModel.Layer, _ record: CoreMLRecord) throws -> Constant {
         let shape = try record.integers(1)
         return Constant(shape: shape, floats: try weights(record, 2, shape, layer))
     }

@@ -5,6 +5,8 @@ extension CoreMLModel {
         private(set) var outputs: [Feature] = []
         /// The output that holds the probabilities of a classifier; empty where there is none.
         private(set) var probabilities = ""
+        /// What whoever wrote the file added.
+        private(set) var userDefined: [String: String] = [:]
 
         init() {}
 
@@ -14,8 +16,17 @@ extension CoreMLModel {
                 case 1: try inputs.append(Feature(field.message()), upTo: 4096, "inputs")
                 case 10: try outputs.append(Feature(field.message()), upTo: 4096, "outputs")
                 case 12: probabilities = try field.string()
+                case 100: try readMetadata(field.message())
                 default: break
                 }
+            }
+        }
+
+        private mutating func readMetadata(_ message: WireMessage) throws {
+            try message.forEachField { field in
+                guard field.number == 100 else { return }
+                userDefined.merge(try [field.message().stringPair()]) { $1 }
+                if userDefined.count > 4096 { throw WireProblem.tooMany(what: "entries in its metadata", limit: 4096) }
             }
         }
     }

@@ -87,14 +87,17 @@ extension CoreMLGraph {
     }
 
     /// Weights in a layer's settings.
-    func weights(
+    mutating func weights(
         _ record: CoreMLRecord, _ number: Int, _ shape: [Int], _ layer: CoreMLModel.Layer
     ) throws -> [Float] {
         guard let message = try record.message(number) else { throw malformed(layer, "has no weights") }
         guard shape.allSatisfy({ $0 > 0 }), let count = checkedProduct(shape) else {
             throw malformed(layer, "has weights of the shape \(shape)")
         }
-        return try CoreMLWeights(message, of: layer.name).floats(count)
+        let weights = CoreMLWeights(message, of: layer.name)
+        let floats = try weights.floats(count)
+        if try weights.areCodes() { assembler.allow(numbers: count) }
+        return floats
     }
 
     func unsupported(_ layer: CoreMLModel.Layer, _ reason: String) -> ImportError.Problem {

@@ -11,11 +11,12 @@ enum CoreMLImporter {
         let name = package.name
         if case .program(let message) = model.kind {
             return try importer.finish(
-                MILImporter.parts(MILProgram(message), model.description, package, importer: importer, name: name))
+                MILImporter.parts(MILProgram(message), model.description, package, size: file.count, importer: importer)
+            )
         }
         let parts = model.parts
         try refuseForeign(parts)
-        return try importer.finish(network(model, parts, importer: importer, name: name))
+        return try importer.finish(network(file, model, parts, importer: importer, name: name))
     }
 
     /// Says what a model is that is no network with its weights in the file.
@@ -48,14 +49,17 @@ enum CoreMLImporter {
 
     /// Runs networks, of which each reads what those before it made, and perhaps a linear model at the end.
     private static func network(
-        _ model: CoreMLModel, _ parts: [CoreMLModel], importer: ModelImporter, name: String
+        _ file: MappedFile, _ model: CoreMLModel, _ parts: [CoreMLModel], importer: ModelImporter, name: String
     ) throws -> ImportedParts {
         guard let first = parts.first, case .network(let network) = first.kind else {
             throw ImportError.Problem.malformed(reason: "it has no network")
         }
         var image = try CoreMLImage(
             first.description, size: importer.inputSize, takesBlueFirst: importer.samples?.isBlueFirst ?? false)
-        var assembler = NetworkAssembler(input: image.shape)
+        // Numbers have 16 bits at least, or are codes, which are counted when they are read.
+        var assembler = NetworkAssembler(
+            input: image.shape, weights: 2 * file.count,
+            isLiteral: model.description.userDefined["imprint.network"] != nil)
         let start = try image.activation(&assembler, axes: axes(of: image, in: network), network)
         var graph = CoreMLGraph(assembler: assembler, values: [image.name: .activation(start)])
         var (labels, output): ([String]?, SourceActivation) = (nil, start)
@@ -84,8 +88,8 @@ enum CoreMLImporter {
             }
         }
         return ImportedParts(
-            name: name, assembler: graph.assembler, output: output, labels: labels, samples: image.samples, notes: notes
-        )
+            name: name, assembler: graph.assembler, output: output, labels: labels, samples: image.samples,
+            notes: notes, description: ExportedDescription(model.description.userDefined))
     }
 
     private static func axes(

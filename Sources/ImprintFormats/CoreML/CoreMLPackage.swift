@@ -62,7 +62,7 @@ struct CoreMLPackage {
         let folder = folder.resolvingSymlinksInPath().standardizedFileURL
         let url = start.appending(path: name).resolvingSymlinksInPath().standardizedFileURL
         let parts = name.split(separator: "/", omittingEmptySubsequences: false)
-        guard !name.isEmpty, !name.hasPrefix("/"), !parts.contains(".."), url != folder,
+        guard !name.isEmpty, !name.hasPrefix("/"), !parts.contains(".."), !name.utf8.contains(0), url != folder,
             url.pathComponents.starts(with: folder.pathComponents)
         else {
             throw ImportError.Problem.malformed(

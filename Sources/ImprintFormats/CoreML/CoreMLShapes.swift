@@ -53,7 +53,8 @@ extension CoreMLGraph {
         guard let dimensions = resolved(target, of: x.dimensions) else {
             throw malformed(layer, "makes \(target) of \(x.dimensions)")
         }
-        return try assembler.reshape(x, to: dimensions, named: layer.name)
+        let y = try assembler.reshape(x, to: dimensions, named: layer.name)
+        return try assembler.joiningChannels(of: y, named: layer.name)
     }
 
     mutating func flattenTo2D(_ layer: CoreMLModel.Layer, _ record: CoreMLRecord) throws -> SourceActivation {

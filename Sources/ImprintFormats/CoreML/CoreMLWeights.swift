@@ -9,6 +9,13 @@ struct CoreMLWeights {
         self.name = name
     }
 
+    /// Whether the numbers are in the file as codes, of 8 bits or fewer.
+    func areCodes() throws -> Bool {
+        var found = false
+        try message.forEachField { if $0.number == 30 { found = try !$0.bytes().isEmpty } }
+        return found
+    }
+
     /// The numbers.
     /// - Throws: `ImportError.Problem` where they are not `count`.
     func floats(_ count: Int) throws -> [Float] {

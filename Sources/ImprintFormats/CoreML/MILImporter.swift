@@ -15,19 +15,25 @@ struct MILImporter {
     /// What a classifier's last operation reads.
     private var probabilities: SourceActivation?
 
-    private init(assembler: NetworkAssembler, package: CoreMLPackage) {
+    private let limit: ReadingLimit
+
+    private init(assembler: NetworkAssembler, package: CoreMLPackage, limit: ReadingLimit) {
         self.assembler = assembler
         self.package = package
+        self.limit = limit
     }
 
     /// Runs a program.
+    /// - Parameter size: How many bytes the file has that it lies in.
     static func parts(
-        _ program: MILProgram, _ description: CoreMLModel.Description, _ package: CoreMLPackage,
-        importer: ModelImporter, name: String
+        _ program: MILProgram, _ description: CoreMLModel.Description, _ package: CoreMLPackage, size: Int,
+        importer: ModelImporter
     ) throws -> ImportedParts {
         var image = try CoreMLImage(
             description, size: importer.inputSize, takesBlueFirst: importer.samples?.isBlueFirst ?? false)
-        var run = MILImporter(assembler: NetworkAssembler(input: image.shape), package: package)
+        let bytes = try program.weightFiles().reduce(size) { try $0 + package.weights($1).count }
+        let assembler = NetworkAssembler(input: image.shape, weights: bytes * 32 / program.leastBits)
+        var run = MILImporter(assembler: assembler, package: package, limit: ReadingLimit(bytes: bytes))
         let before: [SourceActivation.Axis] = [.unit, .batch]
         let start = try image.activation(
             &run.assembler, axes: before.suffix((image.arrayShape?.count ?? 4) - 3) + [.channels, .height, .width], nil)
@@ -39,7 +45,7 @@ struct MILImporter {
             throw ImportError.Problem.malformed(reason: "none of its outputs depends on the image")
         }
         return ImportedParts(
-            name: name, assembler: run.assembler, output: output, labels: run.labels, samples: image.samples,
+            name: package.name, assembler: run.assembler, output: output, labels: run.labels, samples: image.samples,
             notes: image.notes)
     }
 
@@ -104,7 +110,9 @@ extension MILImporter {
             }
             throw malformed(operation, "reads \(name.debugDescription), which nothing before it makes")
         }
-        return try MILValue(message, in: package, for: name)
+        let value = try MILValue(message, in: package, for: name)
+        try limit.read(value.constant?.count ?? 0, for: operation.name)
+        return value
     }
 
     /// A parameter that is known; `nil` where it is left out.
@@ -197,14 +205,16 @@ extension MILImporter {
         var (name, skipped): (String, Set<String>) = (image.name, [])
         let channels = image.shape.channels
         var (scale, shift) = ([Float](repeating: 1, count: channels), [Float](repeating: 0, count: channels))
-        let reading = Dictionary(
-            operations.flatMap { operation in operation.names.map { ($0, [operation]) } }, uniquingKeysWith: +)
+        let reading = operations.reduce(into: [String: [Operation]]()) { reading, operation in
+            for name in operation.names { reading[name, default: []].append(operation) }
+        }
         for operation in operations where operation.type == "const" {
             stored[operation.name] = operation.attributes["val"]
         }
         while let next = reading[name], next.count == 1, let operation = next.first,
             ["mul", "add", "sub", "real_div"].contains(operation.type),
             case .name(name)? = operation.inputs["x"]?.first,
+            let result = operation.outputs.first, activations[result] == nil,
             let numbers = try? constant("y", operation), let values = spread(numbers, channels)
         {
             var changed = (scale, shift)
@@ -217,9 +227,7 @@ extension MILImporter {
                 default: changed.1[channel] -= value
                 }
             }
-            guard (changed.0 + changed.1).allSatisfy(\.isFinite), !changed.0.contains(0),
-                let result = operation.outputs.first
-            else { break }
+            guard (changed.0 + changed.1).allSatisfy(\.isFinite), !changed.0.contains(0) else { break }
             (scale, shift) = changed
             activations[result] = activations[name]
             skipped.insert(operation.name)

@@ -36,6 +36,26 @@ struct MILProgram {
         }
     }
 
+    /// The names of the files that hold weights.
+    func weightFiles() throws -> Set<String> {
+        var names: Set<String> = []
+        for operation in operations {
+            for value in operation.values {
+                try value.forEachField { field in
+                    guard field.number == 5 else { return }
+                    try field.message().forEachField { if $0.number == 1 { try names.insert($0.string()) } }
+                }
+            }
+        }
+        return names
+    }
+
+    /// How many bits a number has in the file at least.
+    var leastBits: Int {
+        let types = Set(operations.map(\.type))
+        return types.contains("constexpr_lut_to_dense") ? 1 : types.contains { $0.hasPrefix("constexpr_") } ? 8 : 16
+    }
+
     /// One operation.
     struct Operation {
         private(set) var type = ""
@@ -67,6 +87,12 @@ struct MILProgram {
 
         /// What errors and nodes call it.
         var name: String { outputs.first ?? type }
+
+        /// The known values that it has itself.
+        var values: [WireMessage] {
+            attributes.values
+                + inputs.values.joined().compactMap { if case .value(let value) = $0 { value } else { nil } }
+        }
     }
 
     /// What a parameter is bound to.

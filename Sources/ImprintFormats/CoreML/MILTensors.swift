@@ -98,13 +98,14 @@ extension MILImporter {
         return x
     }
 
-    func reshape(_ operation: Operation) throws -> SourceActivation {
+    mutating func reshape(_ operation: Operation) throws -> SourceActivation {
         let x = try activation("x", operation)
         let target = try integers("shape", operation) ?? []
         guard let dimensions = resolved(target, of: x.dimensions) else {
             throw malformed(operation, "makes \(target) of \(x.dimensions)")
         }
-        return try assembler.reshape(x, to: dimensions, named: operation.name)
+        let y = try assembler.reshape(x, to: dimensions, named: operation.name)
+        return try assembler.joiningChannels(of: y, named: operation.name)
     }
 
     func flatten(_ operation: Operation) throws -> SourceActivation {

@@ -20,11 +20,15 @@ extension NetworkAssembler {
 
     /// x ⊙ factors + addends, with numbers in the order of the network.
     ///
-    /// After a norm, a dense layer or a convolution, factors and addends of channels become part of it; after such an operation, of that.
+    /// After a norm or a dense layer, factors and addends of channels become part of it; after such an operation, of that.
     mutating func scale(
         _ x: SourceActivation, _ extent: Affine.Extent, by factors: [Float]?, adding addends: [Float]?,
         named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
+        let count = extent == .channels ? x.shape.channels : x.shape.count
+        for numbers in [factors, addends].compactMap({ $0 }) where numbers.count != count {
+            throw .malformed(reason: "\(name) has \(numbers.count) factors or addends, expected \(count)")
+        }
         func scaled(_ values: [Float]) -> [Float] {
             factors.map { factors in values.indices.map { values[$0] * factors[$0 % factors.count] } } ?? values
         }
@@ -34,11 +38,14 @@ extension NetworkAssembler {
             return addends.map { addends in scaled.indices.map { scaled[$0] + addends[$0] } } ?? scaled
         }
         let (numbers, source) = (numbers(of: x), inputs(of: x))
-        if let earlier = layer(of: x, as: Affine.self), earlier.extent == extent {
+        // Factors and then addends are one layer in any case.
+        if let earlier = layer(of: x, as: Affine.self), earlier.extent == extent,
+            !isLiteral || (!earlier.hasShift && factors == nil)
+        {
             let factors = numbers["scale"].map(scaled) ?? factors
             return try affine(source[0], extent, by: factors, adding: moved(numbers["shift"]), named: name)
         }
-        guard extent == .channels else {
+        guard extent == .channels, !isLiteral else {
             return try affine(x, extent, by: factors, adding: addends, named: name)
         }
         if let norm = layer(of: x, as: BatchNormalization.self), let scale = numbers["scale"] {
@@ -70,7 +77,7 @@ extension NetworkAssembler {
     }
 
     /// A constant's numbers in the order of the network: one for each channel, or where it differs from place to place, all.
-    func spread(
+    mutating func spread(
         _ constant: Constant, over x: SourceActivation, for name: String
     ) throws(ImportError.Problem) -> (Affine.Extent, [Float]) {
         let dimensions = x.dimensions
@@ -87,26 +94,23 @@ extension NetworkAssembler {
                         "a constant \(constant.shape) with a tensor \(dimensions), expected one that is spread over it")
             ])
         }
-        if floats.count == 1 { return (.channels, Array(repeating: floats[0], count: x.shape.channels)) }
+        if floats.count == 1 {
+            try reserve(x.shape.channels * MemoryLayout<Float>.stride, for: name)
+            return (.channels, Array(repeating: floats[0], count: x.shape.channels))
+        }
         let long = zip(x.axes, lengths).filter { $1 > 1 }.map(\.0)
         if long == [.channels] { return (.channels, floats) }
-        guard x.shape.count <= Self.greatestCount >> 4 else {
-            throw .malformed(
-                reason: "\(name) spreads a constant over \(x.shape) numbers, more than any model of images")
+        // What the file has itself needs no more than its places in two orders.
+        if floats.count < x.shape.count { try reserve(x.shape.count * MemoryLayout<Int>.stride, for: name) }
+        // The place of the number for every place, in the order of the source's axes.
+        var size = floats.count
+        let strides = lengths.map { length in
+            size /= length
+            return length == 1 ? 0 : size
         }
-        // The numbers for every place, in the order of the source's axes.
-        var values = [floats[...]]
-        for (axis, length) in zip(dimensions, lengths) {
-            values = values.flatMap { part in
-                let size = part.count / length
-                return (0..<axis).map { place in
-                    let start = part.startIndex + (length == 1 ? 0 : place * size)
-                    return part[start..<(start + size)]
-                }
-            }
-        }
+        let places = Array(Places(dimensions, strides: strides))
         var result = [Float](repeating: 0, count: x.shape.count)
-        for (place, value) in zip(memoryOrder(of: x), values.lazy.compactMap(\.first)) { result[place] = value }
+        for (place, value) in zip(memoryOrder(of: x), places) { result[place] = floats[value] }
         return (.values, result)
     }
 

@@ -38,9 +38,9 @@ extension NetworkAssembler {
             return try dense(x, weight: weight.floats, outputs: outputs, bias: bias, named: name, axes: axes)
         }
         var padding = sliding.padding
-        if let merged = zeros(around: x, with: padding) { (x, padding) = merged }
+        if !isLiteral, let merged = zeros(around: x, with: padding) { (x, padding) = merged }
         var order: [Int]?
-        if sliding.groups == 1, let selection = layer(of: x, as: SelectChannels.self),
+        if !isLiteral, sliding.groups == 1, let selection = layer(of: x, as: SelectChannels.self),
             Set(selection.channels).count == selection.channels.count, let source = self.inputs(of: x).first,
             source.shape.channels == selection.channels.count
         {
@@ -63,10 +63,13 @@ extension NetworkAssembler {
         case .valid:
             return (source, .explicit(top: pad.top, left: pad.left, bottom: pad.bottom, right: pad.right))
         case .explicit(let top, let left, let bottom, let right):
+            // Sides come from a file: what is too large for the window stays, for it to say so.
+            guard [top, left, bottom, right].allSatisfy({ (0...(1 << 15)).contains($0) }) else { return nil }
             return (
                 source,
                 .explicit(
-                    top: top + pad.top, left: left + pad.left, bottom: bottom + pad.bottom, right: right + pad.right)
+                    top: top &+ pad.top, left: left &+ pad.left, bottom: bottom &+ pad.bottom, right: right &+ pad.right
+                )
             )
         case .same: return nil
         }
@@ -111,18 +114,21 @@ private func channelsLast(_ weight: [Float], _ outputs: Int, _ inputs: Int, _ ta
             initialized = weight.count
         }
     }
-    var turned = [Float](repeating: 0, count: weight.count)
-    imprint_transpose(weight, columns, &turned, outputs, columns)
+    // So few columns at a time that weights are there twice at most.
+    let block = min(columns, max(1, (1 << 18) / outputs))
+    var turned = [Float](repeating: 0, count: block * outputs)
     var result = [Float](repeating: 0, count: weight.count)
-    turned.withUnsafeBufferPointer { turned in
+    weight.withUnsafeBufferPointer { weight in
         result.withUnsafeMutableBufferPointer { result in
-            for input in 0..<inputs {
-                for tap in 0..<taps {
-                    let (from, to) = (
-                        (input * taps + tap) * outputs, (tap * inputs + (order?[input] ?? input)) * outputs
-                    )
+            guard let weight = weight.baseAddress else { return }
+            for first in stride(from: 0, to: columns, by: block) {
+                let count = min(block, columns - first)
+                imprint_transpose(weight + first, columns, &turned, outputs, count)
+                for column in 0..<count {
+                    let (input, tap) = (first + column).quotientAndRemainder(dividingBy: taps)
+                    let to = (tap * inputs + (order?[input] ?? input)) * outputs
                     _ = UnsafeMutableBufferPointer(rebasing: result[to..<(to + outputs)])
-                        .update(fromContentsOf: turned[from..<(from + outputs)])
+                        .update(fromContentsOf: turned[(column * outputs)..<((column + 1) * outputs)])
                 }
             }
         }
@@ -132,13 +138,14 @@ private func channelsLast(_ weight: [Float], _ outputs: Int, _ inputs: Int, _ ta
 
 /// For each number of an image in the order of the source's axes, its place in the network's order.
 func memoryOrder(of x: SourceActivation) -> [Int] {
-    let strides: [SourceActivation.Axis: Int] = [
-        .height: x.shape.width * x.shape.channels, .width: x.shape.channels, .channels: 1,
-    ]
-    var places = [0]
-    for axis in x.longAxes {
-        let (length, stride) = (x.length(of: axis), strides[axis] ?? 0)
-        places = places.flatMap { place in (0..<length).map { place + $0 * stride } }
+    func stride(of axis: SourceActivation.Axis) -> Int {
+        switch axis {
+        case .height: x.shape.width * x.shape.channels
+        case .width: x.shape.channels
+        case .part(let place, let lengths): lengths[(place + 1)...].reduce(1, *)
+        case .channels, .batch, .unit, .flat: 1
+        }
     }
-    return places
+    let axes = x.longAxes
+    return Array(Places(axes.map { x.length(of: $0) }, strides: axes.map(stride)))
 }

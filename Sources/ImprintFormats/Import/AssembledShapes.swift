@@ -22,13 +22,20 @@ extension NetworkAssembler {
         return x
     }
 
-    /// The same numbers with axes of other lengths, as far as that joins, drops or inserts axes.
+    /// The same numbers with axes of other lengths, as far as that joins, drops or inserts axes, or divides channels.
     func reshape(
         _ x: SourceActivation, to dimensions: [Int], named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
+        guard dimensions.count <= Self.greatestRank else {
+            throw .malformed(
+                reason: "\(name) has \(dimensions.count) axes, expected at most \(Self.greatestRank)")
+        }
         var rest = x.longAxes[...]
         var axes: [Axis] = []
-        for length in dimensions {
+        for (place, length) in dimensions.enumerated() {
+            if rest.first == .channels, let lengths = divided(x.shape.channels, among: dimensions[place...]) {
+                rest.replaceSubrange(..<(rest.startIndex + 1), with: lengths.indices.map { .part($0, of: lengths) })
+            }
             guard length != 1 else {
                 // The batch is wherever the first axis of one is.
                 axes.append(axes.contains(.batch) ? .unit : .batch)
@@ -54,6 +61,35 @@ extension NetworkAssembler {
         return SourceActivation(node: x.node, shape: x.shape, axes: axes)
     }
 
+    /// The first lengths of more than 1, of which there are several, that make up all channels; `nil` where these are not divided.
+    private func divided(_ channels: Int, among dimensions: ArraySlice<Int>) -> [Int]? {
+        var (lengths, product): ([Int], Int) = ([], 1)
+        for length in dimensions where length > 1 && product < channels {
+            guard channels % length == 0 else { return nil }
+            lengths.append(length)
+            product *= length
+        }
+        return lengths.count > 1 && product == channels ? lengths : nil
+    }
+
+    /// The same with whole channels, where an axis has all the parts that they were divided into: put in the order that these have now, which
+    /// is how groups of channels are shuffled.
+    mutating func joiningChannels(
+        of x: SourceActivation, named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        for (place, axis) in x.axes.enumerated() {
+            guard case .flat(let parts) = axis, case .part(_, let lengths) = parts.first else { continue }
+            let whole = lengths.indices.map { Axis.part($0, of: lengths) }
+            guard parts.count == whole.count, Set(parts) == Set(whole) else { continue }
+            var result = x
+            result.axes[place] = .channels
+            guard parts != whole else { return result }
+            let order = memoryOrder(of: SourceActivation(node: x.node, shape: x.shape, axes: [axis]))
+            return try add(SelectChannels(channels: order), named: name, to: [result])
+        }
+        return x
+    }
+
     /// All numbers of an image in one axis, after that of the batch.
     func flatten(_ x: SourceActivation) -> SourceActivation {
         let long = x.longAxes
@@ -72,8 +108,11 @@ extension NetworkAssembler {
         }
         guard parts.count > 1 else { return first }
         var parts = parts
-        if case .flat = first.axes[place] {
-            parts = try parts.map { part throws(ImportError.Problem) in try vector(part, named: name) }
+        for (index, part) in parts.enumerated() where part.axes.indices.contains(place) {
+            guard case .flat = part.axes[place] else { continue }
+            parts[index] = try vector(part, named: name)
+            parts[index].axes = part.axes
+            parts[index].axes[place] = .channels
         }
         guard parts.allSatisfy({ $0.axes.count == first.axes.count }),
             parts.allSatisfy({ $0.axes[place] == .channels }),
@@ -100,27 +139,46 @@ extension NetworkAssembler {
     ) throws(ImportError.Problem) -> SourceActivation {
         guard !x.isVector else { return SourceActivation(node: x.node, shape: x.shape, axes: [.batch, .channels]) }
         let flat = try add(Flatten(), named: "\(name).flatten", to: [x], axes: [.batch, .channels])
+        // A list of places, and the runs that it is made of.
+        try reserve(x.shape.count * 4 * MemoryLayout<Int>.stride, for: name)
         let order = memoryOrder(of: x)
-        if order == Array(order.indices) { return flat }
+        if zip(order, order.indices).allSatisfy({ $0 == $1 }) { return flat }
         return try add(SelectChannels(channels: order), named: "\(name).order", to: [flat])
     }
 
     /// Some numbers along an axis.
     mutating func select(
-        _ x: SourceActivation, along axis: Int, _ places: [Int], named name: String
+        _ x: SourceActivation, along axis: Int, _ places: some Sequence<Int>, named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
-        guard let place = x.place(ofAxis: axis), let length = Optional(x.dimensions[place]), !places.isEmpty,
-            places.allSatisfy({ (0..<length).contains($0) })
-        else {
+        // One after the other: a few bytes of a file may stand for more places than memory has.
+        var (count, isWhole) = (0, true)
+        let place = x.place(ofAxis: axis)
+        let length = place.map { x.dimensions[$0] } ?? 0
+        for found in places {
+            guard (0..<length).contains(found) else {
+                count = 0
+                break
+            }
+            isWhole = isWhole && found == count
+            count += 1
+            guard count <= Self.greatestPlaceCount else {
+                throw .malformed(
+                    reason:
+                        "\(name) takes more than \(Self.greatestPlaceCount) places of \(x.dimensions), expected channels"
+                )
+            }
+        }
+        guard let place, count > 0 else {
             throw .malformed(reason: "\(name) takes places along axis \(axis) that \(x.dimensions) does not have")
         }
-        if places == Array(0..<length) { return x }
+        if isWhole && count == length { return x }
         guard x.axes[place] == .channels else {
             throw .unsupported([
                 .init(operation: "slice", node: name, reason: "along \(x.axesInWords) axis \(axis), expected channels")
             ])
         }
-        return try add(SelectChannels(channels: places), named: name, to: [x])
+        try reserve(count * 4 * MemoryLayout<Int>.stride, for: name)
+        return try add(SelectChannels(channels: Array(places)), named: name, to: [x])
     }
 
     /// The mean over some axes.
@@ -128,8 +186,8 @@ extension NetworkAssembler {
         _ x: SourceActivation, over axes: [Int], keepingAxes: Bool, named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
         let places = axes.compactMap(x.place)
-        guard places.count == axes.count else {
-            throw .malformed(reason: "\(name) has axes that \(x.dimensions) has not")
+        guard places.count == axes.count, Set(places).count == axes.count else {
+            throw .malformed(reason: "\(name) has the axes \(axes) of \(x.dimensions), expected each once")
         }
         let long = places.flatMap { place -> [Axis] in
             if case .flat(let parts) = x.axes[place] { return parts }
@@ -139,12 +197,14 @@ extension NetworkAssembler {
         if Set(long) == Set([.height, .width].filter { x.length(of: $0) > 1 }), !long.isEmpty {
             result = try add(GlobalAveragePool(), named: name, to: [x])
         } else if !long.isEmpty {
-            let over = long.reduce(into: MeanAxes()) { set, axis in
+            var over = MeanAxes()
+            for axis in long {
                 switch axis {
-                case .height: set.insert(.height)
-                case .width: set.insert(.width)
-                case .channels: set.insert(.channels)
-                default: break
+                case .height: over.insert(.height)
+                case .width: over.insert(.width)
+                case .channels: over.insert(.channels)
+                case .batch, .unit, .flat, .part:
+                    throw .unsupported([.init(operation: "mean", node: name, reason: "over \(axis)")])
                 }
             }
             result = try add(Mean(axes: over), named: name, to: [x])

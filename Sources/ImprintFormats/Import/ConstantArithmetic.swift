@@ -1,9 +1,16 @@
 /// What exporters compute with known numbers. Each gives `nil` where shapes do not fit.
 extension Constant {
-    private func with(_ shape: [Int], places: [Int]) -> Constant {
-        switch values {
-        case .floats(let values): Constant(shape: shape, floats: places.map { values[$0] })
-        case .integers(let values): Constant(shape: shape, integers: places.map { values[$0] })
+    /// The numbers at some places, one after the other.
+    private func with(_ shape: [Int], places: some Sequence<Int>) -> Constant {
+        func picked<Number>(_ values: [Number]) -> [Number] {
+            var result: [Number] = []
+            result.reserveCapacity(shape.reduce(1, *))
+            for place in places { result.append(values[place]) }
+            return result
+        }
+        return switch values {
+        case .floats(let values): Constant(shape: shape, floats: picked(values))
+        case .integers(let values): Constant(shape: shape, integers: picked(values))
         }
     }
 
@@ -21,21 +28,23 @@ extension Constant {
         guard Set(order) == Set(shape.indices), order.count == shape.count else { return nil }
         var strides = [Int](repeating: 1, count: shape.count)
         for axis in shape.indices.dropLast().reversed() { strides[axis] = strides[axis + 1] * shape[axis + 1] }
-        var places = [0]
-        for axis in order { places = places.flatMap { place in (0..<shape[axis]).map { place + $0 * strides[axis] } } }
-        return with(order.map { shape[$0] }, places: places)
+        return with(
+            order.map { shape[$0] },
+            places: Places(order.map { shape[$0] }, strides: order.map { strides[$0] }))
     }
 
     /// The parts at some places along an axis, which gives way to axes of `shape`.
-    func gathered(_ places: [Int], along axis: Int, shape new: [Int]) -> Constant? {
+    /// - Parameter limit: How many numbers there may be; `nil` is given where there would be more.
+    func gathered(_ places: [Int], along axis: Int, shape new: [Int], upTo limit: Int) -> Constant? {
         let axis = axis < 0 ? axis + shape.count : axis
         guard shape.indices.contains(axis) else { return nil }
         let length = shape[axis]
         let places = places.map { $0 < 0 ? $0 &+ length : $0 }
         guard places.allSatisfy({ (0..<length).contains($0) }) else { return nil }
         let (outer, inner) = (shape[..<axis].reduce(1, *), shape[(axis + 1)...].reduce(1, *))
-        let all = (0..<outer).flatMap { o in
-            places.flatMap { place in (0..<inner).map { (o * length + place) * inner + $0 } }
+        guard let size = checkedProduct([outer, places.count, inner]), size <= limit else { return nil }
+        let all = (0..<outer).lazy.flatMap { o in
+            places.lazy.flatMap { place in (0..<inner).lazy.map { (o * length + place) * inner + $0 } }
         }
         return with(Array(shape[..<axis]) + new + shape[(axis + 1)...], places: all)
     }
@@ -60,13 +69,12 @@ extension Constant {
         // Weights are left alone: what is computed here are shapes.
         guard let count = checkedProduct(shape), count <= 1 << 16 else { return nil }
         let places = shapes.map { own -> [Int] in
-            var places = [0]
             var size = own.reduce(1, *)
-            for (length, all) in zip(own, shape) {
+            let strides = own.map { length in
                 size = length > 0 ? size / length : 0
-                places = places.flatMap { place in (0..<all).map { place + (length == 1 ? 0 : $0 * size) } }
+                return length == 1 ? 0 : size
             }
-            return places
+            return Array(Places(shape, strides: strides))
         }
         if case (.integers(let left), .integers(let right)) = (inputs[0].values, inputs[1].values) {
             return Constant(shape: shape, integers: zip(places[0], places[1]).map { whole(left[$0], right[$1]) })
@@ -78,7 +86,8 @@ extension Constant {
 
 extension [Constant] {
     /// All of them one after the other along an axis.
-    func joined(along axis: Int) -> Constant? {
+    /// - Parameter limit: How many numbers there may be; `nil` is given where there would be more.
+    func joined(along axis: Int, upTo limit: Int) -> Constant? {
         guard let first else { return nil }
         let axis = axis < 0 ? axis + first.shape.count : axis
         guard first.shape.indices.contains(axis) else { return nil }
@@ -87,8 +96,9 @@ extension [Constant] {
         for part in self {
             var other = part.shape
             guard other.count == shape.count else { return nil }
-            (shape[axis], other[axis]) = (shape[axis] + other[axis], shape[axis] + other[axis])
-            guard other == shape else { return nil }
+            let (length, overflow) = shape[axis].addingReportingOverflow(other[axis])
+            (shape[axis], other[axis]) = (length, length)
+            guard other == shape, !overflow, let count = checkedProduct(shape), count <= limit else { return nil }
         }
         let outer = shape[..<axis].reduce(1, *)
         func pieces<Number>(_ values: (Constant) -> [Number]) -> [Number] {
@@ -101,5 +111,33 @@ extension [Constant] {
         }
         if whole.count == count { return Constant(shape: shape, integers: pieces { $0.integers ?? [] }) }
         return Constant(shape: shape, floats: pieces(\.floats))
+    }
+}
+
+/// Where the numbers of an array lie whose axes have steps of their own, the last axis fastest.
+struct Places: Sequence, IteratorProtocol {
+    private let lengths: [Int]
+    private let strides: [Int]
+    private var indices: [Int]
+    private var place = 0
+    private var rest: Int
+
+    init(_ lengths: [Int], strides: [Int]) {
+        (self.lengths, self.strides, rest) = (lengths, strides, checkedProduct(lengths) ?? 0)
+        indices = lengths.map { _ in 0 }
+    }
+
+    mutating func next() -> Int? {
+        guard rest > 0 else { return nil }
+        rest -= 1
+        let current = place
+        for axis in indices.indices.reversed() {
+            indices[axis] += 1
+            place += strides[axis]
+            if indices[axis] < lengths[axis] { break }
+            place -= lengths[axis] * strides[axis]
+            indices[axis] = 0
+        }
+        return current
     }
 }

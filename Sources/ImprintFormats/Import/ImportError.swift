@@ -36,6 +36,8 @@ public struct ImportError: Error, Equatable, CustomStringConvertible {
         case unsupported([Unsupported])
         /// The operations do not make up a network.
         case network(node: String, NetworkError)
+        /// The network does not allow an image of the size that was asked for, though one of its own.
+        case inputSize(Size, reason: String)
         /// Something is needed that the file does not hold.
         case missing(what: String, advice: String)
     }
@@ -48,22 +50,39 @@ public struct ImportError: Error, Equatable, CustomStringConvertible {
 
     /// The file, what was found, what was expected and what to do.
     public var description: String {
-        let text =
-            switch problem {
-            case .unknownFormat:
-                "is no model that Imprint reads; expected ONNX, Core ML (.mlmodel or .mlpackage) or Caffe (.caffemodel with --prototxt)"
-            case .malformed(let reason):
-                "is damaged or not what its name says: \(reason); get the file again from where it came"
-            case .otherKind(let found, let advice): "is \(found); \(advice)"
-            case .unsupported(let operations):
-                "has operations that Imprint does not have; simplify the model where it was made:\n"
-                    + operations.map { operation in
-                        "  \(operation.operation) \(operation.node.debugDescription)"
-                            + (operation.reason.map { ": \($0)" } ?? "")
-                    }.joined(separator: "\n")
-            case .network(let node, let error): "cannot be a network here, at \(node.debugDescription): \(error)"
-            case .missing(let what, let advice): "has no \(what); \(advice)"
-            }
-        return "\(path): \(text)"
+        "\(path): \(problem.text)"
+    }
+}
+
+extension ImportError.Problem {
+    /// What was found, what was expected and what to do.
+    fileprivate var text: String {
+        switch self {
+        case .unknownFormat:
+            "is no model that Imprint reads, or was cut short; expected ONNX, Core ML (.mlmodel or .mlpackage) or Caffe (.caffemodel "
+                + "with --prototxt)"
+        case .malformed(let reason):
+            "is damaged or not what its name says: \(reason); get the file again from where it came"
+        case .otherKind(let found, let advice): "is \(found); \(advice)"
+        case .unsupported(let operations):
+            "has operations that Imprint does not have; simplify the model where it was made:\n"
+                + operations.map { operation in
+                    "  \(operation.operation) \(operation.node.debugDescription)"
+                        + (operation.reason.map { ": \($0)" } ?? "")
+                }.joined(separator: "\n")
+        case .network(let node, let error): "cannot be a network here, at \(node.debugDescription): \(error)"
+        case .inputSize(let size, let reason):
+            "does not allow an image of \(size): \(reason); leave out --input-size, or choose another"
+        case .missing(let what, let advice): "has no \(what); \(advice)"
+        }
+    }
+
+    /// What is wrong, for a message about something else.
+    var reason: String {
+        switch self {
+        case .malformed(let reason), .inputSize(_, let reason): reason
+        case .network(let node, let error): "at \(node.debugDescription), \(error)"
+        default: text
+        }
     }
 }

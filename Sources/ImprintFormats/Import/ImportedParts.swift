@@ -13,6 +13,8 @@ struct ImportedParts {
     /// How photos are prepared; `nil` where the file does not say.
     var samples: ModelImporter.SampleRule?
     var notes: [String] = []
+    /// What Imprint says of the model, where it wrote the file.
+    var description: ExportedDescription?
 }
 
 extension ModelImporter {
@@ -20,46 +22,84 @@ extension ModelImporter {
     func finish(_ found: ImportedParts) throws -> ImportedModel {
         var parts = found
         var notes = found.notes
+        let map = parts.output.shape
         let output = try parts.assembler.vector(parts.output, named: "output")
-        var last = output
-        if parts.assembler.layer(of: output, as: Softmax.self) == nil {
-            if parts.assembler.layer(of: output, as: Sigmoid.self) != nil {
-                notes.append("The model ends in a sigmoid: each label has a confidence of its own.")
-            } else {
-                last = try parts.assembler.add(Softmax(), named: "probabilities", to: [output])
-                notes.append("The model ends in logits; a softmax was added.")
-            }
+        let ending = parts.assembler.ending(of: parts.output)
+        // Of one number a softmax is always 1.
+        let isSingle = output.shape.channels == 1
+        let last =
+            ending == .logits
+            ? try isSingle
+                ? parts.assembler.add(Sigmoid(), named: "probabilities", to: [output])
+                : parts.assembler.add(Softmax(), named: "probabilities", to: [output]) : output
+        var (network, parameters) = try parts.assembler.finish(last, named: parts.name)
+        guard network.output.channels <= NetworkAssembler.greatestLabelCount else {
+            throw ImportError.Problem.malformed(
+                reason: "its result has \(network.output.channels) numbers, expected one for each label, "
+                    + "\(NetworkAssembler.greatestLabelCount) at most")
         }
-        let (network, parameters) = try parts.assembler.finish(last, named: parts.name)
-        let labels = try self.labels(for: network.output.channels, found.labels, &notes)
-        let input = network.input
+        let channels = network.input.channels
+        let rule = samples ?? found.samples ?? assumedSamples(channels, &notes)
+        let ownRule = SampleRule(
+            mean: try spread(rule.mean, channels, "mean"), scale: try spread(rule.scale, channels, "scale"))
         var preprocessing = Preprocessing(
-            width: input.width, height: input.height, channels: input.channels, cropAndScale: cropAndScale)
-        let rule: SampleRule
-        if let known = samples ?? found.samples {
-            rule = known
-        } else {
-            rule = input.channels == 3 ? .imageNet : SampleRule(mean: [0], scale: [1 / 255])
-            notes.append(
-                "The file does not say how samples become the input; taken as "
-                    + (input.channels == 3 ? "torchvision's models take them" : "0 to 1")
-                    + ". Say otherwise with --mean and --scale.")
-        }
-        preprocessing.mean = try spread(rule.mean, input.channels, "mean")
-        preprocessing.scale = try spread(rule.scale, input.channels, "scale")
+            width: network.input.width, height: network.input.height, channels: channels,
+            cropAndScale: cropAndScale ?? found.description?.preprocessing.cropAndScale ?? .centerCrop)
+        preprocessing.mean = ownRule.mean
+        preprocessing.scale = ownRule.scale
         if let problem = preprocessing.problem {
+            guard samples == nil else {
+                throw ImportError.Problem.missing(what: "use for \(problem)", advice: "give another --mean or --scale")
+            }
             throw ImportError.Problem.malformed(reason: "it prepares images by \(problem)")
         }
+        let graph =
+            ending == .logits
+            ? try Network(name: network.name, input: network.input, nodes: network.nodes.dropLast()) : network
+        if samples == nil, let description = found.description,
+            let known = try description.parameters(from: graph, parameters, rule: ownRule)
+        {
+            (network, parameters) = (description.network, known)
+            preprocessing = description.preprocessing
+            if let cropAndScale { preprocessing.cropAndScale = cropAndScale }
+        } else {
+            notes += self.notes(on: ending, of: map)
+        }
+        let labels = try self.labels(for: network.output.count, found.labels ?? found.description?.labels, &notes)
         return ImportedModel(
             weights: WeightsFile(
                 network: network, parameters: parameters, labels: labels, preprocessing: preprocessing), notes: notes)
     }
 
+    /// What was made of a model's end.
+    private func notes(on ending: NetworkAssembler.Ending, of shape: Shape) -> [String] {
+        let end: String? =
+            switch ending {
+            case .logits where shape.count == 1:
+                "The model ends in one logit; a sigmoid was added, so that it gives a confidence."
+            case .logits: "The model ends in logits; a softmax was added."
+            case .separateProbabilities: "The model ends in a sigmoid: each label has a confidence of its own."
+            case .probabilities: nil
+            }
+        let map = "The model gives a map of \(shape); each of its numbers is taken for a label."
+        return [end, shape.pixels > 1 ? map : nil].compactMap { $0 }
+    }
+
+    /// How samples are prepared where neither the file nor the user says so.
+    private func assumedSamples(_ channels: Int, _ notes: inout [String]) -> SampleRule {
+        notes.append(
+            "The file does not say how samples become the input; taken as "
+                + (channels == 3 ? "torchvision's models take them" : "0 to 1")
+                + ". Say otherwise with --mean and --scale.")
+        return channels == 3 ? .imageNet : SampleRule(mean: [0], scale: [1 / 255])
+    }
+
     private func spread(_ values: [Float], _ channels: Int, _ name: String) throws -> [Float] {
         if values.count == channels { return values }
         guard values.count == 1 else {
-            throw ImportError.Problem.malformed(
-                reason: "\(values.count) numbers as the \(name), expected 1 or \(channels)")
+            throw ImportError.Problem.otherKind(
+                found: "a model of images with \(channels) channels",
+                advice: "the \(name) has \(values.count) numbers, expected \(channels == 1 ? "1" : "1 or \(channels)")")
         }
         return Array(repeating: values[0], count: channels)
     }
@@ -76,9 +116,12 @@ extension ModelImporter {
                 advice: "give as many with --labels")
         }
         var seen: [String: Int] = [:]
+        var taken = Set(labels)
         let different = labels.map { label in
             seen[label, default: 0] += 1
-            return seen[label] == 1 ? label : "\(label) (\(seen[label] ?? 0))"
+            guard var number = seen[label], number > 1 else { return label }
+            while !taken.insert("\(label) (\(number))").inserted { number += 1 }
+            return "\(label) (\(number))"
         }
         if different != labels { notes.append("Labels that are there more than once have numbers now.") }
         return different
@@ -88,16 +131,22 @@ extension ModelImporter {
         let model = try ONNXModel(file)
         var importer = try ONNXImporter(model, size: inputSize, isBlueFirst: samples?.isBlueFirst ?? false)
         let output = try importer.run(model.graph)
-        func json<Value: Decodable>(_ key: String, as type: Value.Type) -> Value? {
-            model.metadata[key].flatMap { try? JSONDecoder().decode(type, from: Data($0.utf8)) }
-        }
-        let known = json("imprint.preprocessing", as: Preprocessing.self)
+        let description = ExportedDescription(model.metadata)
+        let takesSamples = model.metadata["imprint.input"] == "samples"
         return try finish(
             ImportedParts(
-                name: model.graph.name.isEmpty ? "onnx" : model.graph.name, assembler: importer.assembler,
-                output: output,
-                labels: json("imprint.labels", as: [String].self),
-                samples: known.map { SampleRule(mean: $0.mean, scale: $0.scale) }))
+                // The graph's name is mostly the exporter's.
+                name: URL(filePath: file.path).deletingPathExtension().lastPathComponent, assembler: importer.assembler,
+                output: output, labels: nil,
+                samples: takesSamples || importer.takesBytes
+                    ? SampleRule(mean: [0], scale: [1])
+                    : description.map { SampleRule(mean: $0.preprocessing.mean, scale: $0.preprocessing.scale) },
+                notes: model.graph.outputs.count < 2
+                    ? []
+                    : [
+                        "The model has \(model.graph.outputs.count) results, "
+                            + "of which the first, \(model.graph.outputs[0].name.debugDescription), is taken."
+                    ], description: description))
     }
 
     func readCaffe(_ file: MappedFile) throws -> ImportedModel {
@@ -107,6 +156,15 @@ extension ModelImporter {
                 advice: "name its deploy.prototxt with --prototxt")
         }
         let text = try MappedFile(contentsOf: prototxt)
+        guard text.count <= TextMessage.greatestLength else {
+            throw ImportError(
+                path: text.path,
+                problem: .malformed(
+                    reason:
+                        "it has \(text.count) bytes, expected a deploy.prototxt of \(TextMessage.greatestLength) at most"
+                )
+            )
+        }
         let net: TextMessage
         do {
             net = try TextMessage(Array(text.bytes(0..<text.count)))
@@ -116,14 +174,16 @@ extension ModelImporter {
         let layers = try CaffeImporter.layers(of: net)
         var importer = try CaffeImporter(net, layers, CaffeWeights(file), size: inputSize)
         let output = try importer.run(layers)
+        let hasColours = importer.assembler.input.channels == 3
         return try finish(
             ImportedParts(
                 name: net.word("name") ?? "caffe", assembler: importer.assembler, output: output, labels: nil,
                 // The means of ImageNet's photos that came with Caffe's own models.
-                samples: SampleRule(mean: [123, 117, 104], scale: [1]),
-                notes: [
-                    "A prototxt does not say what is subtracted from photos; taken as 104, 117 and 123 from blue, green and red. "
-                        + "Say otherwise with --mean and --scale."
-                ]))
+                samples: hasColours ? SampleRule(mean: [123, 117, 104], scale: [1]) : nil,
+                notes: hasColours && samples == nil
+                    ? [
+                        "A prototxt does not say what is subtracted from photos; taken as 104, 117 and 123 from blue, green and red. "
+                            + "Say otherwise with --mean and --scale."
+                    ] : []))
     }
 }

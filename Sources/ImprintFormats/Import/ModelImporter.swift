@@ -19,8 +19,8 @@ public struct ModelImporter: Sendable {
     public var labels: [String]?
     /// How photos become the network's input, where the file does not say or something else is wanted.
     public var samples: SampleRule?
-    /// How a photo is fitted into the input.
-    public var cropAndScale = CropAndScale.centerCrop
+    /// How a photo is fitted into the input; `nil` for what a file that Imprint exported says, else the centre.
+    public var cropAndScale: CropAndScale?
 
     /// Makes an importer that takes all from the file.
     public init() {}
@@ -54,10 +54,20 @@ public struct ModelImporter: Sendable {
         do {
             return try readWhole(url)
         } catch let problem as ImportError.Problem {
-            throw ImportError(path: path, problem: problem)
+            throw ImportError(path: path, problem: isOfSize(problem, url) ?? problem)
+        } catch let error as NetworkError {
+            throw ImportError(path: path, problem: .network(node: "the network", error))
         } catch let problem as WireProblem {
             throw ImportError(path: path, problem: .malformed(reason: "\(problem)"))
         }
+    }
+
+    /// What is wrong where the model can be read with an image of its own size.
+    private func isOfSize(_ problem: ImportError.Problem, _ url: URL) -> ImportError.Problem? {
+        guard let inputSize else { return nil }
+        var own = self
+        own.inputSize = nil
+        return (try? own.readWhole(url)).map { _ in .inputSize(inputSize, reason: problem.reason) }
     }
 
     private func readWhole(_ url: URL) throws -> ImportedModel {
@@ -85,6 +95,10 @@ enum ModelKind {
 
     /// - Throws: `ImportError.Problem.unknownFormat` where it is none of them.
     init(_ file: MappedFile) throws {
+        if CaffeWeights.isHDF5(file) {
+            self = .caffe
+            return
+        }
         var numbers: [Int: Bool] = [:]
         do {
             try WireMessage(file).forEachField { numbers[$0.number] = $0.isPacked }

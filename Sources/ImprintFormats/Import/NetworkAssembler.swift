@@ -10,6 +10,12 @@ struct NetworkAssembler {
 
     /// More numbers than one tensor of any model has: a few bytes of a file must not ask for all memory.
     static let greatestCount = 1 << 28
+    /// More axes than any tensor has.
+    static let greatestRank = 16
+    /// More places than any operation takes out of an axis.
+    static let greatestPlaceCount = 1 << 20
+    /// More labels than any classifier has.
+    static let greatestLabelCount = 1 << 16
 
     /// A node with what it computes and knows.
     private struct Entry {
@@ -25,12 +31,38 @@ struct NetworkAssembler {
     private var places: [String: Int] = [:]
     /// The nodes whose result the source has the logarithm of.
     private var logarithms: Set<String> = []
+    /// How often a name was wanted that another node had.
+    private var namesakes: [String: Int] = [:]
+    /// How many bytes more the network's numbers may take.
+    private var room: Int
 
-    init(input: Shape) { self.input = input }
+    /// Whether every operation stays a node of its own, as it must where the file describes its network.
+    let isLiteral: Bool
+
+    /// - Parameter weights: How many bytes the file's numbers have as 32-bit ones. Twice as many may be in the network, for those that an
+    ///   operation changes are there twice until the end, and 8 MiB for what the file says in fewer words than numbers; a file that
+    ///   uses the same numbers again and again cannot ask for all memory.
+    init(input: Shape, weights: Int, isLiteral: Bool = false) {
+        self.input = input
+        self.isLiteral = isLiteral
+        room = 2 * weights + 1 << 23
+    }
 
     /// The image, as the source sees it.
     func image(axes: [Axis]) -> SourceActivation {
         SourceActivation(node: Network.inputName, shape: input, axes: axes)
+    }
+
+    /// Takes account of numbers that the file has in fewer bits than it was thought to have.
+    mutating func allow(numbers count: Int) { room += 2 * count * MemoryLayout<Float>.stride }
+
+    /// Takes account of memory that a node needs as long as the model is imported.
+    /// - Throws: `ImportError.Problem` where it would be more than the file's size accounts for.
+    mutating func reserve(_ bytes: Int, for name: String) throws(ImportError.Problem) {
+        guard bytes <= room else {
+            throw .malformed(reason: "\(name) makes of its numbers more than the file has, many times over")
+        }
+        room -= bytes
     }
 
     /// Adds a layer.
@@ -69,6 +101,7 @@ struct NetworkAssembler {
                     reason: "\(name) has \(found) numbers as its \(parameter.name), expected \(parameter.count)")
             }
         }
+        try reserve(numbers.values.reduce(0) { $0 + $1.count } * MemoryLayout<Float>.stride, for: name)
         places[name] = entries.count
         let node = Network.Node(name: name, layer: layer, inputs: inputs.map(\.node))
         entries.append(Entry(node: node, shape: shape, numbers: numbers))
@@ -94,15 +127,38 @@ struct NetworkAssembler {
         }
     }
 
+    /// What the numbers of a model's end are.
+    enum Ending {
+        /// They are a softmax's.
+        case probabilities
+        /// They are a sigmoid's.
+        case separateProbabilities
+        case logits
+    }
+
+    /// What an activation's numbers are, which layers that only put them in another order do not change.
+    func ending(of activation: SourceActivation) -> Ending {
+        var activation = activation
+        while layer(of: activation, as: Flatten.self) != nil || layer(of: activation, as: SelectChannels.self) != nil
+            || layer(of: activation, as: Dropout.self) != nil, let source = inputs(of: activation).first
+        {
+            activation = source
+        }
+        if layer(of: activation, as: Softmax.self) != nil { return .probabilities }
+        return layer(of: activation, as: Sigmoid.self) != nil ? .separateProbabilities : .logits
+    }
+
     /// Notes that the source has the logarithm of a softmax, which can only be the model's end.
     mutating func noteLogarithm(of activation: SourceActivation) { logarithms.insert(activation.node) }
 
-    private func unusedName(_ wanted: String, for layer: some Layer) -> String {
+    private mutating func unusedName(_ wanted: String, for layer: some Layer) -> String {
         let first = wanted.isEmpty ? "\(type(of: layer).kind)\(entries.count + 1)" : wanted
-        var (name, number) = (first, 2)
+        var name = first
         while places[name] != nil || name == Network.inputName {
+            // From where the last search ended, for thousands may want one name.
+            let number = namesakes[first, default: 1] + 1
+            namesakes[first] = number
             name = "\(first)_\(number)"
-            number += 1
         }
         return name
     }
@@ -126,7 +182,16 @@ struct NetworkAssembler {
         for entry in parameters.layout.entries {
             guard let place = places[entry.node] else { continue }
             // Each array goes as soon as its numbers are where they belong.
-            parameters[entry.name] = entries[place].numbers.removeValue(forKey: entry.parameter.name)
+            guard let numbers = entries[place].numbers.removeValue(forKey: entry.parameter.name) else { continue }
+            guard numbers.allSatisfy(\.isFinite) else {
+                throw ImportError.Problem.malformed(
+                    reason: "\(entry.name) has a number that is not finite, expected trained weights")
+            }
+            guard entry.parameter.name != "runningVariance" || numbers.allSatisfy({ $0 >= 0 }) else {
+                throw ImportError.Problem.malformed(
+                    reason: "\(entry.name) has a number below 0, expected variances")
+            }
+            parameters[entry.name] = numbers
         }
         return (network, parameters)
     }

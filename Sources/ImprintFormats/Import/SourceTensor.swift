@@ -76,6 +76,8 @@ struct SourceActivation: Hashable {
         case unit
         /// All numbers of an image in one axis, in the order of these, the slowest first.
         case flat([Axis])
+        /// One of the axes that the channels are divided into, as groups of so many are; the slowest of `lengths` first.
+        case part(Int, of: [Int])
 
         /// A word for messages.
         var description: String {
@@ -86,6 +88,7 @@ struct SourceActivation: Hashable {
             case .channels: "channels"
             case .unit: "1"
             case .flat(let parts): parts.map(\.description).joined(separator: " x ")
+            case .part(let place, let lengths): "part \(place + 1) of \(lengths.count) of the channels"
             }
         }
     }
@@ -101,6 +104,7 @@ struct SourceActivation: Hashable {
         case .width: shape.width
         case .channels: shape.channels
         case .flat(let parts): parts.reduce(1) { $0 * length(of: $1) }
+        case .part(let place, let lengths): lengths[place]
         }
     }
 
@@ -114,8 +118,8 @@ struct SourceActivation: Hashable {
     /// The axes' names, for messages.
     var axesInWords: String { axes.map { "\($0)" }.joined(separator: ", ") }
 
-    /// Whether an image is one vector: channels alone are more than 1.
-    var isVector: Bool { shape.pixels == 1 }
+    /// Whether an image is one vector: channels alone are more than 1, and in their own order.
+    var isVector: Bool { shape.pixels == 1 && longAxes.allSatisfy { $0 == .channels } }
 
     /// The place of an axis that the source counts from the front, or from the end where negative; `nil` where there is none.
     func place(ofAxis axis: Int) -> Int? {

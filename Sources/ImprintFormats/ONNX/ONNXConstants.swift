@@ -1,3 +1,4 @@
+internal import Foundation
 internal import ImprintNetwork
 
 /// Operators that are computed where their inputs are known: how exporters find out shapes.
@@ -14,7 +15,9 @@ extension ONNXImporter {
             guard case .constant(let constant) = try input(place, node) else { return nil }
             inputs.append(constant)
         }
-        guard let result = try compute(node, inputs), result.count <= max(Self.greatestCount, inputs.first?.count ?? 0)
+        let limit = max(Self.greatestCount, inputs.first?.count ?? 0)
+        guard let result = try compute(node, inputs, limit), result.count <= limit,
+            result.shape.count <= NetworkAssembler.greatestRank
         else {
             throw unsupported(node, "of \(inputs.map(\.shape))")
         }
@@ -24,18 +27,20 @@ extension ONNXImporter {
     static let computable: Set = [
         "Shape", "Constant", "Identity", "ConstantOfShape", "Cast", "Gather", "Concat", "Slice", "Squeeze", "Unsqueeze",
         "Reshape",
-        "Transpose", "Add", "Sub", "Mul", "Div", "Neg", "Floor", "Ceil", "Sqrt",
+        "Transpose", "Add", "Sub", "Mul", "Div", "Min", "Max", "Pow", "Neg", "Abs", "Floor", "Ceil", "Sqrt", "Exp",
+        "Reciprocal",
     ]
 
-    private func compute(_ node: ONNXModel.Node, _ inputs: [Constant]) throws -> Constant? {
+    /// - Parameter limit: How many numbers the result may have.
+    private func compute(_ node: ONNXModel.Node, _ inputs: [Constant], _ limit: Int) throws -> Constant? {
         switch node.operation {
         case "Constant": return try written(node)
         case "Identity": return inputs.first
         case "ConstantOfShape": return try filled(node, inputs.first?.integers)
         case "Cast": return cast(node, inputs.first)
-        case "Gather": return gathered(node, inputs)
-        case "Concat": return inputs.joined(along: node.attributes["axis"]?.integer ?? 0)
-        case "Slice": return try sliced(node, inputs.first)
+        case "Gather": return gathered(node, inputs, limit)
+        case "Concat": return inputs.joined(along: node.attributes["axis"]?.integer ?? 0, upTo: limit)
+        case "Slice": return try sliced(node, inputs.first, limit)
         case "Squeeze", "Unsqueeze", "Reshape":
             return try inputs.first?.reshaped(to: dimensions(of: node, inputs.first?.shape ?? []))
         case "Transpose": return inputs.first?.transposed(node.attributes["perm"]?.integers)
@@ -43,6 +48,14 @@ extension ONNXImporter {
         case "Sub": return Constant.combined(inputs, whole: &-, -)
         case "Mul": return Constant.combined(inputs, whole: &*, *)
         case "Div": return Constant.combined(inputs, whole: { $1 == 0 || $1 == -1 ? 0 &- $0 : $0 / $1 }, /)
+        case "Min": return Constant.combined(inputs, whole: min, min)
+        case "Max": return Constant.combined(inputs, whole: max, max)
+        case "Pow":
+            let floats = inputs.map { Constant(shape: $0.shape, floats: $0.floats) }
+            return Constant.combined(floats, whole: { base, _ in base }, pow)
+        case "Abs": return inputs.first?.mapped(whole: { $0 == .min ? $0 : abs($0) }, abs)
+        case "Exp": return inputs.first?.mapped(whole: { $0 }, exp)
+        case "Reciprocal": return inputs.first?.mapped(whole: { $0 }) { 1 / $0 }
         case "Neg": return inputs.first?.mapped(whole: { 0 &- $0 }, -)
         case "Floor": return inputs.first?.mapped(whole: { $0 }) { $0.rounded(.down) }
         case "Ceil": return inputs.first?.mapped(whole: { $0 }) { $0.rounded(.up) }
@@ -51,7 +64,7 @@ extension ONNXImporter {
         }
     }
 
-    /// Shape: known although the image is not. A batch has one image.
+    /// What Shape gives: known although the image is not; a batch has one image.
     private func shape(_ node: ONNXModel.Node) throws -> Constant {
         let all =
             switch try input(0, node) {
@@ -103,15 +116,17 @@ extension ONNXImporter {
         }
     }
 
-    private func gathered(_ node: ONNXModel.Node, _ inputs: [Constant]) -> Constant? {
+    private func gathered(_ node: ONNXModel.Node, _ inputs: [Constant], _ limit: Int) -> Constant? {
         guard inputs.count == 2, let places = inputs[1].integers else { return nil }
-        return inputs[0].gathered(places, along: node.attributes["axis"]?.integer ?? 0, shape: inputs[1].shape)
+        let axis = node.attributes["axis"]?.integer ?? 0
+        return inputs[0].gathered(places, along: axis, shape: inputs[1].shape, upTo: limit)
     }
 
-    private func sliced(_ node: ONNXModel.Node, _ constant: Constant?) throws -> Constant? {
+    private func sliced(_ node: ONNXModel.Node, _ constant: Constant?, _ limit: Int) throws -> Constant? {
         guard var result = constant else { return nil }
         for part in try slices(node, of: result.shape) {
-            guard let next = result.gathered(part.places, along: part.axis, shape: [part.places.count]) else {
+            let places = Array(part.places)
+            guard let next = result.gathered(places, along: part.axis, shape: [places.count], upTo: limit) else {
                 return nil
             }
             result = next
@@ -122,7 +137,7 @@ extension ONNXImporter {
 
 extension ONNXImporter {
     /// The places along each axis that Slice takes; its limits were attributes up to version 9.
-    func slices(_ node: ONNXModel.Node, of dimensions: [Int]) throws -> [(axis: Int, places: [Int])] {
+    func slices(_ node: ONNXModel.Node, of dimensions: [Int]) throws -> [(axis: Int, places: StrideTo<Int>)] {
         guard let starts = try integers("starts", orInput: 1, node), let ends = try integers("ends", orInput: 2, node)
         else {
             throw ImportError.Problem.malformed(reason: "\(node.name) (Slice) has no starts and ends")
@@ -149,7 +164,7 @@ extension ONNXImporter {
                     from: limited(starts[place], 0...max(length - 1, 0)),
                     // Before the first is written as a number so small that it is so from the end too.
                     to: ends[place] < -length ? -1 : limited(ends[place], 0...max(length - 1, 0)), by: step)
-            return (axis, Array(places))
+            return (axis, places)
         }
     }
 
@@ -208,13 +223,15 @@ extension ONNXImporter {
     }
 }
 
-/// The product; `nil` where it is beyond what can be counted, or a factor is negative.
+/// The product; `nil` where it is beyond what can be counted, also without factors of 0, or a factor is negative.
+///
+/// So the product of any of the factors can be counted too.
 func checkedProduct(_ factors: [Int]) -> Int? {
     var product = 1
-    for factor in factors {
+    for factor in factors where factor != 0 {
         let (next, overflow) = product.multipliedReportingOverflow(by: factor)
-        guard factor >= 0, !overflow else { return nil }
+        guard factor > 0, !overflow else { return nil }
         product = next
     }
-    return product
+    return factors.contains(0) ? 0 : product
 }

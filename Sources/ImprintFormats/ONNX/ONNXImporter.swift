@@ -8,14 +8,22 @@ struct ONNXImporter {
     private var values: [String: SourceTensor] = [:]
     /// Weights, which are read when a node asks for them.
     private let initializers: [String: ONNXModel.Tensor]
+    private let limit: ReadingLimit
+    /// Whether the image is of whole numbers, which can be nothing else than samples 0…255.
+    let takesBytes: Bool
+    /// How many bytes more the results of operators over known numbers may take.
+    private var room: Int
 
     /// - Parameters:
     ///   - size: Height and width of the image, instead of those in the file.
     ///   - isBlueFirst: Whether the image has blue first.
     init(_ model: ONNXModel, size: Size?, isBlueFirst: Bool) throws {
         opset = model.opset
-        initializers = Dictionary(model.graph.initializers.map { ($0.name, $0) }) { $1 }
-        let initializers = initializers
+        let initializers = try Dictionary(model.graph.initializers.map { ($0.name, $0) }) { tensor, _ in
+            throw ImportError.Problem.malformed(
+                reason: "two initializers have the name \(tensor.name.debugDescription)")
+        }
+        self.initializers = initializers
         let inputs = model.graph.inputs.filter { initializers[$0.name] == nil }
         guard inputs.count == 1, let image = inputs.first else {
             throw ImportError.Problem.otherKind(
@@ -23,7 +31,13 @@ struct ONNXImporter {
                 advice: "expected one, an image")
         }
         let (shape, axes) = try Self.image(image, size: size)
-        assembler = NetworkAssembler(input: shape)
+        takesBytes = image.elementType == 2
+        let bytes = try model.byteCount()
+        limit = ReadingLimit(bytes: bytes)
+        // Of 16 bits a number at least.
+        assembler = NetworkAssembler(
+            input: shape, weights: 2 * bytes, isLiteral: model.metadata["imprint.network"] != nil)
+        room = 4 * bytes + 1 << 24
         var activation = assembler.image(axes: axes)
         if isBlueFirst && shape.channels == 3 {
             activation = try assembler.add(SelectChannels(channels: [2, 1, 0]), named: "bgr", to: [activation])
@@ -78,7 +92,16 @@ struct ONNXImporter {
                 })
         }
         for node in graph.nodes {
+            for name in node.outputs where values[name] != nil || initializers[name] != nil {
+                throw ImportError.Problem.malformed(
+                    reason: "\(node.name) makes \(name.debugDescription), which is there before")
+            }
             if let constant = try computed(node) {
+                room -= constant.count * MemoryLayout<Int>.stride
+                guard room >= 0 else {
+                    throw ImportError.Problem.malformed(
+                        reason: "\(node.name) makes of known numbers more than the file has, many times over")
+                }
                 if let name = node.outputs.first { values[name] = .constant(constant) }
             } else if let operation = ONNXOperators.all[node.operation] {
                 for (name, activation) in zip(node.outputs, try operation(node, &self)) {
@@ -102,7 +125,9 @@ struct ONNXImporter {
             throw ImportError.Problem.malformed(
                 reason: "\(node) reads \(name.debugDescription), which nothing before it makes")
         }
-        return .constant(try tensor.constant())
+        let constant = try tensor.constant()
+        try limit.read(constant.count, for: node)
+        return .constant(constant)
     }
 }
 

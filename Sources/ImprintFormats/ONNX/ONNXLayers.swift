@@ -7,11 +7,11 @@ extension ONNXImporter {
         let x = try activation(0, node)
         let weight = try known(1, node)
         let dilation = try size(node, "dilations") ?? 1
+        let kernel = Size(height: weight.shape.dropFirst(2).first ?? 1, width: weight.shape.last ?? 1)
         let sliding = NetworkAssembler.Sliding(
             stride: try size(node, "strides") ?? 1,
-            padding: try padding(
-                node, kernel: Size(height: weight.shape.dropFirst(2).first ?? 1, width: weight.shape.last ?? 1)),
-            dilation: dilation, groups: node.attributes["group"]?.integer ?? 1)
+            padding: try padding(node, over: x.shape, kernel: kernel, dilation: dilation), dilation: dilation,
+            groups: node.attributes["group"]?.integer ?? 1)
         return try assembler.convolve(
             x, sliding, weight: weight, bias: try constant(2, node)?.floats, named: node.name)
     }
@@ -27,7 +27,7 @@ extension ONNXImporter {
             throw unsupported(node, "a second result, expected the largest values alone")
         }
         let stride = try size(node, "strides") ?? 1
-        let padding = try padding(node, kernel: kernel)
+        let padding = try padding(node, over: x.shape, kernel: kernel, dilation: 1)
         let roundsUp = (node.attributes["ceil_mode"]?.integer ?? 0) != 0
         if isMax {
             return try assembler.add(
@@ -50,23 +50,29 @@ extension ONNXImporter {
         let x = try activation(0, node)
         guard (node.attributes["transA"]?.integer ?? 0) == 0 else { throw unsupported(node, "transA, expected 0") }
         let weight = try known(1, node)
-        let y = try product(
-            x, weight, isTurned: (node.attributes["transB"]?.integer ?? 0) != 0,
-            factor: node.attributes["alpha"]?.float ?? 1, node)
-        guard let bias = try constant(2, node) else { return y }
-        let beta = node.attributes["beta"]?.float ?? 1
-        let addend = beta == 1 ? bias : Constant(shape: bias.shape, floats: bias.floats.map { $0 * beta })
-        return try assembler.add(y, addend, named: "\(node.name).bias")
+        let isTurned = (node.attributes["transB"]?.integer ?? 0) != 0
+        let outputs = isTurned ? weight.shape.first : weight.shape.last
+        var bias = try constant(2, node)?.floats
+        if let values = bias, values.count == 1, let outputs {
+            bias = Array(repeating: values[0], count: outputs)
+        }
+        guard bias == nil || bias?.count == outputs else {
+            throw unsupported(node, "\(bias?.count ?? 0) addends for \(outputs ?? 0) outputs, expected one for each")
+        }
+        if let beta = node.attributes["beta"]?.float, beta != 1 { bias = bias?.map { $0 * beta } }
+        return try product(
+            x, weight, isTurned: isTurned, factor: node.attributes["alpha"]?.float ?? 1, bias: bias, node)
     }
 
     /// MatMul, with known numbers on the right.
     mutating func matrixProduct(_ node: ONNXModel.Node) throws -> SourceActivation {
-        try product(activation(0, node), known(1, node), isTurned: false, factor: 1, node)
+        try product(activation(0, node), known(1, node), isTurned: false, factor: 1, bias: nil, node)
     }
 
-    /// x · weight, along x's last axis; weight [inputs, outputs], or turned [outputs, inputs].
+    /// x · weight + bias, along x's last axis; weight [inputs, outputs], or turned [outputs, inputs].
     private mutating func product(
-        _ x: SourceActivation, _ weight: Constant, isTurned: Bool, factor: Float, _ node: ONNXModel.Node
+        _ x: SourceActivation, _ weight: Constant, isTurned: Bool, factor: Float, bias: [Float]?,
+        _ node: ONNXModel.Node
     ) throws -> SourceActivation {
         guard weight.shape.count == 2, x.axes.count >= 2, let last = x.axes.last else {
             throw unsupported(node, "of \(x.dimensions) and \(weight.shape), expected a matrix on the right")
@@ -79,7 +85,7 @@ extension ONNXImporter {
         if factor != 1 { values = values.map { $0 * factor } }
         if !isTurned { values = transposed(values, rows: inputs, columns: outputs) }
         if x.length(of: last) == x.shape.count {
-            return try assembler.dense(x, weight: values, outputs: outputs, bias: nil, named: node.name)
+            return try assembler.dense(x, weight: values, outputs: outputs, bias: bias, named: node.name)
         }
         guard last == .channels else {
             throw unsupported(node, "along the last of \(x.axesInWords), expected channels, or all numbers of an image")
@@ -89,7 +95,7 @@ extension ONNXImporter {
         picture.axes = [.batch, .channels, .height, .width]
         var y = try assembler.convolve(
             picture, NetworkAssembler.Sliding(), weight: Constant(shape: [outputs, inputs, 1, 1], floats: values),
-            bias: nil, named: node.name)
+            bias: bias, named: node.name)
         y.axes = x.axes
         return y
     }
@@ -99,7 +105,8 @@ extension ONNXImporter {
         guard (node.attributes["training_mode"]?.integer ?? 0) == 0 else {
             throw unsupported(node, "training_mode; export the model for inference")
         }
-        let x = try activation(0, node)
+        var x = try activation(0, node)
+        if x.axes.count == 2, case .flat = x.axes[1] { x = try assembler.vector(x, named: node.name) }
         guard x.axes.count > 1, x.axes[1] == .channels || x.length(of: x.axes[1]) == 1 else {
             throw unsupported(node, "along \(x.axesInWords), expected channels second")
         }
@@ -110,8 +117,14 @@ extension ONNXImporter {
 
     /// PRelu.
     mutating func parametricReLU(_ node: ONNXModel.Node) throws -> SourceActivation {
-        let x = try activation(0, node)
-        let (extent, slopes) = try assembler.spread(known(1, node), over: x, for: node.name)
+        var x = try activation(0, node)
+        let slope = try known(1, node)
+        if slope.count == 1 {
+            return try assembler.add(
+                PReLU(isShared: true), named: node.name, to: [x], numbers: ["slope": slope.floats])
+        }
+        if x.axes.count == 2, case .flat = x.axes[1] { x = try assembler.vector(x, named: node.name) }
+        let (extent, slopes) = try assembler.spread(slope, over: x, for: node.name)
         guard extent == .channels else { throw unsupported(node, "slopes that differ from place to place") }
         return try assembler.add(PReLU(), named: node.name, to: [x], numbers: ["slope": slopes])
     }
@@ -134,7 +147,9 @@ extension ONNXImporter {
     }
 
     /// What `auto_pad` and `pads` say.
-    private func padding(_ node: ONNXModel.Node, kernel: Size) throws -> Padding {
+    private func padding(
+        _ node: ONNXModel.Node, over shape: Shape, kernel: Size, dilation: Size
+    ) throws -> Padding {
         switch node.attributes["auto_pad"]?.text ?? "NOTSET" {
         case "NOTSET", "":
             guard let pads = node.attributes["pads"]?.integers else { return .valid }
@@ -144,14 +159,21 @@ extension ONNXImporter {
         case "VALID": return .valid
         case "SAME_UPPER": return .same
         case "SAME_LOWER":
-            // The one more of an odd border comes first here; where there is none, both rules are one.
+            // Of an odd border the one more comes first, which no rule of the network's own does.
             let stride = try size(node, "strides") ?? 1
-            guard stride == 1, kernel.height % 2 == 1, kernel.width % 2 == 1 else {
-                throw unsupported(node, "auto_pad SAME_LOWER with borders that may be odd, expected pads")
-            }
-            return .same
+            let rows = Self.border(shape.height, kernel.height, stride.height, dilation.height)
+            let columns = Self.border(shape.width, kernel.width, stride.width, dilation.width)
+            return .explicit(
+                top: rows - rows / 2, left: columns - columns / 2, bottom: rows / 2, right: columns / 2)
         case let other: throw unsupported(node, "auto_pad \(other)")
         }
+    }
+
+    /// The border on both sides together with which a window gives one number for each `stride` of `length`.
+    private static func border(_ length: Int, _ kernel: Int, _ stride: Int, _ dilation: Int) -> Int {
+        // What no window may be is told by the layer.
+        guard [kernel, stride, dilation].allSatisfy({ (1...(1 << 15)).contains($0) }) else { return 0 }
+        return max(((length + stride - 1) / stride - 1) * stride + (kernel - 1) * dilation + 1 - length, 0)
     }
 }
 

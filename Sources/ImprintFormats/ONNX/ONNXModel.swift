@@ -4,18 +4,21 @@
 struct ONNXModel {
     /// More than any model has; a file may name as many of each in two bytes.
     static let greatestCount = 1 << 16
+    /// The versions of the standard operators whose meaning is known here.
+    static let knownOpsets = 6...28
 
     /// The version of the standard operators.
     private(set) var opset = 0
     private(set) var graph = Graph()
     /// What the file says of itself.
     private(set) var metadata: [String: String] = [:]
-    private var otherOpsets: [String] = []
+    private let size: Int
 
     /// Reads a file.
     /// - Throws: `WireProblem` where it is no message of this kind.
     init(_ file: MappedFile) throws {
         var hasGraph = false
+        size = file.count
         try WireMessage(file).forEachField { field in
             switch field.number {
             case 7:
@@ -30,7 +33,7 @@ struct ONNXModel {
                     default: break
                     }
                 }
-                if domain.isEmpty || domain == "ai.onnx" { opset = version } else { otherOpsets.append(domain) }
+                if domain.isEmpty || domain == "ai.onnx" { opset = version }
             case 14: metadata.merge(try [field.message().stringPair()]) { $1 }
             default: break
             }
@@ -38,6 +41,22 @@ struct ONNXModel {
         guard hasGraph, !graph.nodes.isEmpty else {
             throw ImportError.Problem.malformed(reason: "it has no graph of nodes")
         }
+        guard Self.knownOpsets.contains(opset) else {
+            throw ImportError.Problem.otherKind(
+                found: "a model of opset \(opset)",
+                advice: "expected one of \(Self.knownOpsets.lowerBound) to \(Self.knownOpsets.upperBound): "
+                    + "export it with opset_version=17, or convert it with onnx.version_converter")
+        }
+    }
+
+    /// How many bytes the file has, together with those that hold weights for it.
+    func byteCount() throws -> Int {
+        var sizes: [String: Int] = [:]
+        for tensor in graph.initializers {
+            guard let location = tensor.location, sizes[location] == nil else { continue }
+            sizes[location] = try tensor.externalFile().0.count
+        }
+        return sizes.values.reduce(size, +)
     }
 
     /// The operations of a model, and what they begin with.
@@ -104,9 +123,11 @@ struct ONNXModel {
         private(set) var integers: [Int] = []
 
         fileprivate init(_ message: WireMessage) throws {
+            var type = 0
             try message.forEachField { field in
                 switch field.number {
                 case 1: name = try field.string()
+                case 20: type = try field.integer()
                 case 2: float = try field.float()
                 case 3: integer = try field.integer()
                 // Strings are bytes here; one that is no text is no property that an image classifier has.
@@ -117,6 +138,12 @@ struct ONNXModel {
                 default: break
                 }
             }
+            // Writers may leave out what is 0.
+            switch type {
+            case 1: float = float ?? 0
+            case 2: integer = integer ?? 0
+            default: break
+            }
         }
     }
 
@@ -125,6 +152,8 @@ struct ONNXModel {
         private(set) var name = ""
         /// The lengths of the axes; `nil` where one is not known, and altogether where the file does not tell.
         private(set) var shape: [Int?]?
+        /// The number of the elements' type; 0 where the file does not tell.
+        private(set) var elementType = 0
 
         fileprivate init(_ message: WireMessage) throws {
             try message.forEachField { field in
@@ -140,6 +169,7 @@ struct ONNXModel {
             try message.forEachField { field in
                 guard field.number == 1 else { return }
                 try field.message().forEachField { field in
+                    if field.number == 1 { elementType = try field.integer() }
                     guard field.number == 2 else { return }
                     var lengths: [Int?] = []
                     try field.message().forEachField { field in

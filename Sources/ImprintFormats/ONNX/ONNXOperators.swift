@@ -19,6 +19,14 @@ enum ONNXOperators {
         }
     }
 
+    /// A layer that takes height and width for what they are.
+    private static func pictureLayer(_ make: @escaping @Sendable (ONNXModel.Node) -> any Layer) -> Operator {
+        one { node, importer in
+            let x = try importer.assembler.picture(importer.activation(0, node), for: node.name)
+            return try importer.assembler.add(make(node), named: node.name, to: [x])
+        }
+    }
+
     private static let windows: [String: Operator] = [
         "Conv": one { try $1.convolve($0) },
         "Gemm": one { try $1.gemm($0) },
@@ -26,16 +34,16 @@ enum ONNXOperators {
         "BatchNormalization": one { try $1.normalize($0) },
         "MaxPool": one { try $1.pool($0, isMax: true) },
         "AveragePool": one { try $1.pool($0, isMax: false) },
-        "GlobalAveragePool": layer { _ in GlobalAveragePool() },
-        "GlobalMaxPool": layer { _ in GlobalMaxPool() },
-        "LRN": layer { node in
+        "GlobalAveragePool": pictureLayer { _ in GlobalAveragePool() },
+        "GlobalMaxPool": pictureLayer { _ in GlobalMaxPool() },
+        "LRN": pictureLayer { node in
             LocalResponseNormalization(
                 size: node.attributes["size"]?.integer ?? 0, alpha: node.attributes["alpha"]?.float ?? 1e-4,
                 beta: node.attributes["beta"]?.float ?? 0.75, bias: node.attributes["bias"]?.float ?? 1)
         },
         "Pad": one { try $1.pad($0) },
-        "Upsample": one { try $1.upsample($0, scales: 1) },
-        "Resize": one { try $1.upsample($0, scales: 2) },
+        "Upsample": one { try $1.upsample($0) },
+        "Resize": one { try $1.upsample($0) },
     ]
 
     private static let activations: [String: Operator] = [
@@ -59,7 +67,7 @@ enum ONNXOperators {
         },
         "Dropout": one { try $1.activation(0, $0) },
         "Identity": one { try $1.activation(0, $0) },
-        "Cast": one { try $1.activation(0, $0) },
+        "Cast": one { try $1.convert($0) },
     ]
 
     private static let arithmetic: [String: Operator] = [
@@ -73,6 +81,7 @@ enum ONNXOperators {
                 importer.activation(0, node), by: Constant(shape: [], floats: [-1]), named: node.name)
         },
         "Max": one { try $1.maximum($0) },
+        "Min": one { try $1.minimum($0) },
     ]
 
     private static let shapes: [String: Operator] = [

@@ -1,64 +1,87 @@
 internal import Foundation
 
 extension ONNXModel {
-    /// Numbers in an ONNX file, or in a file beside it.
+    /// Numbers in an ONNX file, or in a file beside it, where they stay until they are asked for.
     struct Tensor {
         private(set) var name = ""
         private(set) var shape: [Int] = []
         private var type = 0
-        /// The elements as they lie in memory, the lowest byte first.
+        /// The elements as they lie in memory, the lowest byte first; the others have fields by their types.
         private var raw: Range<Int>?
-        private var floats: [Float] = []
-        private var integers: [Int] = []
         private var external: [String: String] = [:]
         private var isExternal = false
-        private let file: MappedFile
+        private let message: WireMessage
 
         init(_ message: WireMessage) throws {
-            file = message.file
+            self.message = message
             try message.forEachField { field in
                 switch field.number {
                 case 1: try field.append(to: &shape, limit: 16, of: "axes")
                 case 2: type = try field.integer()
-                case 4: try field.append(to: &floats)
-                // Of 16-bit floating-point numbers these are the bits.
-                case 5, 7, 11: try field.append(to: &integers, limit: message.range.count, of: "numbers")
                 case 8: name = try field.string()
                 case 9: raw = try field.bytes()
-                case 10: try field.append(doublesTo: &floats)
-                case 13: external.merge(try [field.message().stringPair()]) { $1 }
+                case 13:
+                    external.merge(try [field.message().stringPair()]) { $1 }
+                    if external.count > 16 { throw WireProblem.tooMany(what: "properties of a tensor", limit: 16) }
                 case 14: isExternal = try field.integer() == 1
                 default: break
                 }
             }
         }
 
+        /// Whole numbers that shapes and places need at most; one takes a byte of a file and eight of memory.
+        private static let greatestWholeCount = 1 << 16
+
+        /// Whether elements of a type are floating-point numbers; `nil` where no classifier has them.
+        private static let isFloat = [
+            1: true, 2: false, 3: false, 4: false, 5: false, 6: false, 7: false, 9: false, 10: true, 11: true,
+            12: false, 13: false, 16: true,
+        ]
+
+        /// The name of the other file that holds the numbers.
+        var location: String? { isExternal ? external["location"] ?? "" : nil }
+
         /// The numbers.
         /// - Throws: `ImportError.Problem` where they are not as many as the shape says, or of a type that no classifier needs.
         func constant() throws -> Constant {
-            var count = 1
-            for length in shape {
-                let (product, overflow) = count.multipliedReportingOverflow(by: length)
-                guard length >= 0, !overflow, product < 1 << 40 else { throw problem("the shape \(shape)") }
-                count = product
+            guard let count = checkedProduct(shape), count < 1 << 40 else { throw problem("the shape \(shape)") }
+            guard let isFloat = Self.isFloat[type] else { throw problem("elements of the type \(type)") }
+            guard isFloat || count <= Self.greatestWholeCount else {
+                throw problem("\(count) whole numbers, expected weights as floating-point ones")
             }
-            let constant: Constant
-            if isExternal {
-                constant = try numbers(in: externalFile(), count: count)
-            } else if let raw {
-                constant = try numbers(in: (file, raw), count: count)
-            } else if type == 10 {
-                constant = Constant(
-                    shape: shape, floats: integers.map { Float(Float16(bitPattern: UInt16(truncatingIfNeeded: $0))) })
-            } else if type == 1 || type == 11 {
-                constant = Constant(shape: shape, floats: floats)
-            } else if [2, 3, 4, 5, 6, 7, 9, 12, 13].contains(type) {
-                constant = Constant(shape: shape, integers: integers)
-            } else {
-                throw problem("elements of the type \(type)")
-            }
+            if isExternal { return try numbers(in: externalFile(), count: count) }
+            if let raw { return try numbers(in: (message.file, raw), count: count) }
+            let constant = try stored(count: count)
             guard constant.count == count else { throw problem("\(constant.count) numbers for the shape \(shape)") }
             return constant
+        }
+
+        /// The numbers in the fields for their type.
+        private func stored(count: Int) throws -> Constant {
+            let expected = "numbers, as its shape \(shape) says"
+            var (floats, integers): ([Float], [Int]) = ([], [])
+            // Each takes a byte of the file at least.
+            guard count <= message.range.count else { throw problem("no \(count) numbers") }
+            try message.forEachField { field in
+                switch (field.number, type) {
+                case (4, 1): try field.append(to: &floats)
+                case (10, 11): try field.append(doublesTo: &floats)
+                // Of 16-bit floating-point numbers these are the bits.
+                case (5, 10):
+                    try field.append(to: &floats, limit: count, of: expected) {
+                        Float(Float16(bitPattern: UInt16(truncatingIfNeeded: $0)))
+                    }
+                case (5, 16):
+                    try field.append(to: &floats, limit: count, of: expected) {
+                        Float(bitPattern: UInt32(truncatingIfNeeded: $0) << 16)
+                    }
+                case (5, 2), (5, 3), (5, 4), (5, 5), (5, 6), (5, 9), (7, 7), (11, 12), (11, 13):
+                    try field.append(to: &integers, limit: count, of: expected)
+                default: break
+                }
+            }
+            return [1, 10, 11, 16].contains(type)
+                ? Constant(shape: shape, floats: floats) : Constant(shape: shape, integers: integers)
         }
 
         private func numbers(in part: (file: MappedFile, range: Range<Int>), count: Int) throws -> Constant {
@@ -104,13 +127,13 @@ extension ONNXModel {
         ///
         /// A name that leads out of it, by steps up, from the root or by a link, is refused: a model must not make its reader open what
         /// else is on the machine.
-        private func externalFile() throws -> (MappedFile, Range<Int>) {
+        func externalFile() throws -> (MappedFile, Range<Int>) {
             guard let location = external["location"], !location.isEmpty else { throw problem("no file that holds it") }
-            let folder = URL(filePath: file.path).deletingLastPathComponent().resolvingSymlinksInPath()
+            let folder = URL(filePath: message.file.path).deletingLastPathComponent().resolvingSymlinksInPath()
                 .standardizedFileURL
             let url = folder.appending(path: location).resolvingSymlinksInPath().standardizedFileURL
             let parts = location.split(separator: "/", omittingEmptySubsequences: false)
-            guard !location.hasPrefix("/"), !parts.contains(".."),
+            guard !location.hasPrefix("/"), !parts.contains(".."), !location.utf8.contains(0),
                 url.pathComponents.starts(with: folder.pathComponents),
                 url != folder
             else {

@@ -18,15 +18,43 @@ extension ONNXImporter {
         return result
     }
 
-    /// Max.
+    /// Max, of tensors or with one known number.
     mutating func maximum(_ node: ONNXModel.Node) throws -> SourceActivation {
         let (activations, constants) = try terms(node)
-        guard constants.isEmpty else { throw unsupported(node, "with known numbers, expected tensors of the image") }
-        return activations.count > 1 ? try assembler.maximum(activations, named: node.name) : activations[0]
+        let result = activations.count > 1 ? try assembler.maximum(activations, named: node.name) : activations[0]
+        return try limits(constants, node).reduce(result) {
+            try assembler.clip($0, from: $1, to: .infinity, named: node.name)
+        }
+    }
+
+    /// Min, with one known number.
+    mutating func minimum(_ node: ONNXModel.Node) throws -> SourceActivation {
+        let (activations, constants) = try terms(node)
+        guard activations.count == 1 else { throw unsupported(node, "of tensors, expected one and a known number") }
+        return try limits(constants, node).reduce(activations[0]) {
+            try assembler.clip($0, from: -.infinity, to: $1, named: node.name)
+        }
+    }
+
+    private func limits(_ constants: [Constant], _ node: ONNXModel.Node) throws -> [Float] {
+        try constants.map { constant in
+            guard constant.count == 1, let limit = constant.floats.first else {
+                throw unsupported(node, "with known numbers \(constant.shape), expected one")
+            }
+            return limit
+        }
+    }
+
+    /// Up to version 6 a constant was spread along an axis that the node names.
+    private func checkSpreading(_ node: ONNXModel.Node) throws {
+        guard (node.attributes["broadcast"]?.integer ?? 0) == 0 || node.attributes["axis"] == nil else {
+            throw unsupported(node, "an axis to spread along; export the model with opset 7 or later")
+        }
     }
 
     /// Sub.
     mutating func difference(_ node: ONNXModel.Node) throws -> SourceActivation {
+        try checkSpreading(node)
         let minus = Constant(shape: [], floats: [-1])
         switch (try input(0, node), try input(1, node)) {
         case (.activation(let x), .constant(let constant)):
@@ -43,6 +71,7 @@ extension ONNXImporter {
 
     /// Div, by known numbers.
     mutating func quotient(_ node: ONNXModel.Node) throws -> SourceActivation {
+        try checkSpreading(node)
         let divisor = try known(1, node)
         return try assembler.multiply(
             activation(0, node), by: Constant(shape: divisor.shape, floats: divisor.floats.map { 1 / $0 }),
@@ -50,9 +79,7 @@ extension ONNXImporter {
     }
 
     private func terms(_ node: ONNXModel.Node) throws -> ([SourceActivation], [Constant]) {
-        guard (node.attributes["broadcast"]?.integer ?? 0) == 0 || node.attributes["axis"] == nil else {
-            throw unsupported(node, "an axis to spread along; export the model with opset 7 or later")
-        }
+        try checkSpreading(node)
         var (activations, constants): ([SourceActivation], [Constant]) = ([], [])
         for place in node.inputs.indices {
             switch try input(place, node) {
@@ -65,9 +92,10 @@ extension ONNXImporter {
     }
 
     /// Reshape, Flatten, Squeeze and Unsqueeze.
-    func reshape(_ node: ONNXModel.Node) throws -> SourceActivation {
+    mutating func reshape(_ node: ONNXModel.Node) throws -> SourceActivation {
         let x = try activation(0, node)
-        return try assembler.reshape(x, to: dimensions(of: node, x.dimensions), named: node.name)
+        let y = try assembler.reshape(x, to: dimensions(of: node, x.dimensions), named: node.name)
+        return try assembler.joiningChannels(of: y, named: node.name)
     }
 
     /// Transpose.
@@ -102,7 +130,8 @@ extension ONNXImporter {
         let lengths =
             try integers("split", orInput: 1, node)
             ?? (0..<count).map { min(whole, max(length - $0 * whole, 0)) }
-        guard lengths.count == count, lengths.allSatisfy({ $0 > 0 }), checkedProduct([lengths.reduce(0, &+)]) == length
+        guard lengths.count == count, length > 0, lengths.allSatisfy((1...length).contains),
+            lengths.reduce(0, +) == length
         else {
             throw ImportError.Problem.malformed(reason: "\(node.name) (Split) divides \(length) into \(lengths)")
         }
@@ -139,7 +168,11 @@ extension ONNXImporter {
     /// ReduceMean.
     mutating func mean(_ node: ONNXModel.Node) throws -> SourceActivation {
         let x = try activation(0, node)
-        let axes = try integers("axes", orInput: 1, node) ?? Array(x.axes.indices)
+        var axes = try integers("axes", orInput: 1, node) ?? []
+        if axes.isEmpty {
+            if (node.attributes["noop_with_empty_axes"]?.integer ?? 0) != 0 { return x }
+            axes = Array(x.axes.indices)
+        }
         return try assembler.mean(
             x, over: axes, keepingAxes: (node.attributes["keepdims"]?.integer ?? 1) != 0, named: node.name)
     }
@@ -184,20 +217,47 @@ extension ONNXImporter {
     }
 
     /// Upsample and Resize to whole multiples, each number again.
-    mutating func upsample(_ node: ONNXModel.Node, scales place: Int) throws -> SourceActivation {
+    mutating func upsample(_ node: ONNXModel.Node) throws -> SourceActivation {
         let x = try assembler.picture(activation(0, node), for: node.name)
         guard (node.attributes["mode"]?.text ?? "nearest") == "nearest" else {
             throw unsupported(node, "mode \(node.attributes["mode"]?.text ?? ""), expected nearest")
         }
-        var scales = try constant(place, node)?.floats ?? node.attributes["scales"]?.floats ?? []
-        if scales.isEmpty, let sizes = try constant(3, node)?.floats, sizes.count == 4 {
+        guard node.attributes["axes"] == nil else { throw unsupported(node, "axes, expected all") }
+        let isNew = node.operation == "Resize" && opset >= 11
+        var scales = try constant(isNew ? 2 : 1, node)?.floats ?? node.attributes["scales"]?.floats ?? []
+        if scales.isEmpty, isNew, let sizes = try constant(3, node)?.floats, sizes.count == 4 {
             scales = zip(sizes, x.dimensions).map { $0 / Float($1) }
         }
         let whole = scales.compactMap { Int(exactly: $0) }
         guard whole.count == 4, whole[0] == 1, whole[1] == 1, whole[2] >= 1, whole[3] >= 1 else {
             throw unsupported(node, "by \(scales), expected whole multiples of height and width")
         }
+        if isNew { try checkRepeats(node, factor: max(whole[2], whole[3])) }
         return try assembler.add(
             UpsampleNearest(factor: Size(height: whole[2], width: whole[3])), named: node.name, to: [x])
+    }
+
+    /// Whether the nearest number is the one in whose square a place lies, which depends on where places are and how they are rounded.
+    private func checkRepeats(_ node: ONNXModel.Node, factor: Int) throws {
+        let places = node.attributes["coordinate_transformation_mode"]?.text ?? "half_pixel"
+        let rounding = node.attributes["nearest_mode"]?.text ?? "round_prefer_floor"
+        let repeats =
+            switch (places, rounding) {
+            case ("half_pixel", "round_prefer_floor"), ("half_pixel", "round_prefer_ceil"): true
+            case ("pytorch_half_pixel", "round_prefer_floor"), ("pytorch_half_pixel", "round_prefer_ceil"): true
+            case ("asymmetric", "floor"): true
+            case ("asymmetric", "round_prefer_floor"): factor <= 2
+            default: false
+            }
+        guard repeats else { throw unsupported(node, "\(places) with \(rounding), expected each number again") }
+    }
+
+    /// Cast, which between kinds of floating-point numbers changes nothing here.
+    func convert(_ node: ONNXModel.Node) throws -> SourceActivation {
+        let type = node.attributes["to"]?.integer ?? 1
+        guard [1, 10, 11, 16].contains(type) else {
+            throw unsupported(node, "to the type \(type) of what depends on the image, expected floating-point numbers")
+        }
+        return try activation(0, node)
     }
 }

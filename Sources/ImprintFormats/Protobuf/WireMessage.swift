@@ -169,18 +169,25 @@ extension WireMessage.Field {
     /// Appends the whole numbers of a repeated field, of which a field holds one, or any number "packed".
     /// - Parameter limit: How many there may be in all.
     func append(to numbers: inout [Int], limit: Int, of what: String) throws {
+        try append(to: &numbers, limit: limit, of: what) { $0 }
+    }
+
+    /// Appends what `number` makes of each whole number of a repeated field.
+    func append<Number>(
+        to numbers: inout [Number], limit: Int, of what: String, _ number: (Int) -> Number
+    ) throws {
+        func append(_ value: UInt64) throws {
+            guard numbers.count < limit else { throw WireProblem.tooMany(what: what, limit: limit) }
+            numbers.append(number(Int(truncatingIfNeeded: value)))
+        }
         switch value {
-        case .varint(let value): numbers.append(Int(truncatingIfNeeded: value))
+        case .varint(let value): try append(value)
         case .bytes(let range):
             let part = owner.part(range, depth: 0)
             var place = range.lowerBound
-            while place < range.upperBound {
-                guard numbers.count < limit else { throw WireProblem.tooMany(what: what, limit: limit) }
-                numbers.append(Int(truncatingIfNeeded: try part.varint(&place)))
-            }
+            while place < range.upperBound { try append(part.varint(&place)) }
         default: throw mistyped
         }
-        guard numbers.count <= limit else { throw WireProblem.tooMany(what: what, limit: limit) }
     }
 
     /// Appends the 32-bit floating-point numbers of a repeated field.
@@ -189,7 +196,8 @@ extension WireMessage.Field {
         case .fixed32(let value): numbers.append(Float(bitPattern: value))
         case .bytes(let range):
             guard range.count % 4 == 0 else { throw mistyped }
-            numbers += owner.file.floats(range)
+            // Mostly all are in one field, and need no copy.
+            if numbers.isEmpty { numbers = owner.file.floats(range) } else { numbers += owner.file.floats(range) }
         default: throw mistyped
         }
     }

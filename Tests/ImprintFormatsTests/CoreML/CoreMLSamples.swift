@@ -5,7 +5,7 @@ import ImprintNetwork
 @testable import ImprintFormats
 
 /// A field of a protobuf message that a test writes.
-enum WireField {
+enum WireField: Sendable {
     case integer(Int, Int)
     case float(Int, Float)
     case text(Int, String)
@@ -119,9 +119,16 @@ extension WireField {
     static func weights(_ number: Int, _ values: [Float]) -> WireField { .message(number, [.floats(1, values)]) }
 }
 
-/// Reads a model that is in memory, as if it lay in a file.
+/// Reads a Core ML model that is in memory, as if it lay in a file.
 func importCoreML(_ bytes: [UInt8], _ change: (inout ModelImporter) -> Void = { _ in }) throws -> ImportedModel {
-    let url = FileManager.default.temporaryDirectory.appending(path: "imprint-\(UUID().uuidString).mlmodel")
+    try importModel(bytes, ending: "mlmodel", change)
+}
+
+/// Reads a model that is in memory, as if it lay in a file.
+func importModel(
+    _ bytes: [UInt8], ending: String, _ change: (inout ModelImporter) -> Void = { _ in }
+) throws -> ImportedModel {
+    let url = FileManager.default.temporaryDirectory.appending(path: "imprint-\(UUID().uuidString).\(ending)")
     try Data(bytes).write(to: url)
     defer { try? FileManager.default.removeItem(at: url) }
     var importer = ModelImporter()

@@ -1,0 +1,135 @@
+import Foundation
+import ImprintNetwork
+import TestSupport
+import Testing
+
+@testable import ImprintFormats
+
+private let fixtures = ImportFixtures("Caffe")
+
+/// Caffe models of both kinds, against what NumPy makes of the same numbers (Fixtures/make_caffe.py).
+@Suite struct CaffeFixtureTests {
+    private func importer(_ prototxt: String) -> ModelImporter {
+        var importer = ImportFixtures.importer
+        importer.prototxt = fixtures.folder.appending(path: "\(prototxt).prototxt")
+        return importer
+    }
+
+    private func read(_ name: String) throws -> ImportedModel {
+        try importer(name).read(fixtures.folder.appending(path: "\(name).caffemodel"))
+    }
+
+    @Test("Confidences are NumPy's", arguments: fixtures.expected.keys.sorted())
+    func confidences(name: String) throws {
+        try fixtures.check(read(name), as: name)
+    }
+
+    @Test("All fixtures are there")
+    func all() { #expect(fixtures.expected.count == 22) }
+
+    @Test("A norm and the scale behind it are one layer, and channels are turned in the first weights")
+    func layers() throws {
+        let kinds = try read("norm").weights.network.nodes.map { type(of: $0.layer).kind }
+        #expect(kinds == ["convolution", "batchNormalization", "leakyReLU", "flatten", "dense", "softmax"])
+    }
+
+    @Test("Without numbers of one's own, means are those that came with Caffe")
+    func means() throws {
+        var importer = importer("packed")
+        importer.samples = nil
+        let model = try importer.read(fixtures.folder.appending(path: "packed.caffemodel"))
+        #expect(model.weights.preprocessing.mean == [123, 117, 104])
+        #expect(model.weights.preprocessing.scale == [1, 1, 1])
+        #expect(model.notes.contains { $0.contains("104, 117 and 123 from blue, green and red") })
+    }
+
+    @Test("What goes without saying is said where it is missing")
+    func refusals() throws {
+        let folder = fixtures.folder
+        func text(_ importer: ModelImporter, _ file: URL) -> String {
+            do {
+                _ = try importer.read(file)
+                return ""
+            } catch {
+                return "\(error)"
+            }
+        }
+        let packed = folder.appending(path: "packed.caffemodel")
+        #expect(text(ModelImporter(), packed).contains("--prototxt"))
+        // Weights of another net.
+        #expect(text(importer("groups"), packed).contains("first (Convolution) has 0 blobs in the .caffemodel"))
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "model.caffemodel")
+            try Data([0x89, 0x48, 0x44, 0x46, 0x0D, 0x0A, 0x1A, 0x0A]).write(to: file)
+            #expect(text(importer("packed"), file).contains("a Caffe model in HDF5"))
+        }
+    }
+
+    /// Reads the weights of "packed" with another architecture.
+    private func problem(of prototxt: String) throws -> String {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "deploy.prototxt")
+            try Data(prototxt.utf8).write(to: file)
+            var importer = ImportFixtures.importer
+            importer.prototxt = file
+            do {
+                _ = try importer.read(fixtures.folder.appending(path: "packed.caffemodel"))
+                return ""
+            } catch {
+                return "\(error)"
+            }
+        }
+    }
+
+    private let input =
+        #"layer { name: "i" type: "Input" top: "i" input_param { shape { dim: 1 dim: 3 dim: 9 dim: 8 } } }"#
+
+    @Test("An architecture that does not fit, or has layers that Imprint lacks, is refused with their names")
+    func architectures() throws {
+        let unknown = try problem(
+            of: input + #"layer { name: "up" type: "Deconvolution" bottom: "i" top: "u" }"#
+                + #"layer { name: "roi" type: "ROIPooling" bottom: "u" top: "r" }"#)
+        #expect(unknown.contains(#"Deconvolution "up""#) && unknown.contains(#"ROIPooling "roi""#), "\(unknown)")
+        let convolution = #"layer { name: "layer" type: "Convolution" bottom: "i" top: "c" convolution_param "#
+        let narrow = try problem(of: input + convolution + "{ num_output: 2 kernel_size: 3 } }")
+        #expect(narrow.contains("in the architecture 2 outputs and a kernel of 3x3"), "\(narrow)")
+        let pool = try problem(
+            of: input + #"layer { name: "p" type: "Pooling" bottom: "i" top: "p" pooling_param { pool: STOCHASTIC } }"#)
+        #expect(pool.contains("pool STOCHASTIC"), "\(pool)")
+        let power = try problem(
+            of: input + #"layer { name: "p" type: "Power" bottom: "i" top: "p" power_param { power: 2 } }"#)
+        #expect(power.contains("a power other than 1"), "\(power)")
+        let coefficients = try problem(
+            of: input
+                + #"layer { name: "e" type: "Eltwise" bottom: "i" bottom: "i" top: "e" eltwise_param { coeff: 1 } }"#)
+        #expect(coefficients.contains("1 coefficients for 2 inputs"), "\(coefficients)")
+        let missing = try problem(of: input + #"layer { name: "r" type: "ReLU" bottom: "x" top: "r" }"#)
+        #expect(missing.contains(#"r reads "x", which nothing before it makes"#), "\(missing)")
+        let training = try problem(of: #"layer { name: "d" type: "Data" top: "data" top: "label" }"#)
+        #expect(training.contains("use the deploy.prototxt"), "\(training)")
+        let mixed = try problem(of: input + #"layers { name: "r" type: RELU bottom: "i" top: "r" }"#)
+        #expect(mixed.contains("both the older and the newer kind"), "\(mixed)")
+        let open = try problem(of: "name: \"a\nlayer {")
+        #expect(open.contains("deploy.prototxt") && open.contains("line 1"), "\(open)")
+    }
+
+    @Test("The text of an architecture may be written in all ways of its format")
+    func text() throws {
+        let text = """
+            # A comment; name: "no"
+            name: 'say \\"small\\"' "er"
+            input: "i", input_shape: < dim: [1, 3,9 ] dim: 8 >
+            layer { name: "p" type: "Power" bottom: "i" top: "p"; power_param { scale: 25e-2f shift: -.5 } }
+            layer: { name: "s" type: "Softmax" bottom: "p" top: "s" } # at the end
+            """
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "deploy.prototxt")
+            try Data(text.utf8).write(to: file)
+            var importer = ImportFixtures.importer
+            importer.prototxt = file
+            let network = try importer.read(fixtures.folder.appending(path: "packed.caffemodel")).weights.network
+            #expect(network.name == #"say "small"er"#)
+            #expect(network.input == Shape(height: 9, width: 8, channels: 3))
+        }
+    }
+}

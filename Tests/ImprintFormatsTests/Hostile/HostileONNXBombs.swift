@@ -1,0 +1,154 @@
+import Foundation
+import TestSupport
+
+@testable import ImprintFormats
+
+extension HostileONNXTests {
+    /// Few bytes that stand for more than memory has, or for more steps than anyone waits for.
+    static let bombs: [HostileModel] = [
+        graph("2^40 numbers of one", .unsupported, "ConstantOfShape") {
+            $0.initializers = [.integers("shape", [1], [1 << 40])]
+            $0.node("ConstantOfShape", ["shape"])
+        },
+        graph("65,536 numbers, 2,000 times", .malformed, "more than the file has") { sample in
+            sample.initializers = [.integers("shape", [1], [1 << 16])]
+            for _ in 0..<2000 { sample.node("ConstantOfShape", ["shape"]) }
+        },
+        graph("numbers that double sixty times", .unsupported, "Concat") { sample in
+            sample.initializers = [.integers("c", [1], [1])]
+            for turn in 0..<60 {
+                let name = turn == 0 ? "c" : "c\(turn)"
+                sample.node("Concat", [name, name], [.integer("axis", 0)], to: "c\(turn + 1)")
+            }
+        },
+        graph("channels that double sixty times", .malformed, "more than any model of images") { sample in
+            for turn in 0..<60 {
+                let name = turn == 0 ? "image" : "c\(turn)"
+                sample.node("Concat", [name, name], [.integer("axis", 1)], to: "c\(turn + 1)")
+            }
+        },
+        graph("2^15 numbers at 2^16 places", .unsupported, "Gather") {
+            $0.initializers = [
+                .bytes("data", type: 2, [1, 1 << 15], Array(repeating: 0, count: 1 << 15)),
+                .bytes("places", type: 2, [1 << 16], Array(repeating: 0, count: 1 << 16)),
+            ]
+            $0.node("Gather", ["data", "places"], [.integer("axis", 0)])
+        },
+        graph("a sum of a row and a column", .unsupported, "Add") {
+            $0.initializers = [
+                .bytes("row", type: 2, [1, 1 << 15], Array(repeating: 0, count: 1 << 15)),
+                .bytes("column", type: 2, [1 << 15, 1], Array(repeating: 0, count: 1 << 15)),
+            ]
+            $0.node("Add", ["row", "column"])
+        },
+        graph("nothing of 2^62, turned", .malformed, "has the shape") {
+            $0.initializers = [.floats("c", [0, 1 << 31, 1 << 31, 1 << 31], [])]
+            $0.node("Transpose", ["c"])
+        },
+        graph("20,000 nodes of one name", .malformed, "which nothing before it makes") { sample in
+            for turn in 0..<20_000 {
+                sample.node("Relu", [turn == 0 ? "image" : "r\(turn - 1)"], to: "r\(turn)", named: "relu")
+            }
+            sample.node("Relu", ["nothing"])
+        },
+        graph("the same weights in 2,000 layers", .malformed, "many times over") { sample in
+            sample.initializers = [.floats("w", [64, 3, 16, 16], Array(repeating: 1, count: 64 * 768))]
+            sample.image = [1, 3, 64, 64]
+            for turn in 0..<2000 { sample.node("Conv", ["image", "w"], to: "c\(turn)") }
+        },
+        graph("2,000 factors of 100,000 channels", .malformed, "many times over") { sample in
+            sample.image = [1, 1, 400, 250]
+            sample.initializers = [.floats("two", [], [2])]
+            sample.node("Flatten", ["image"], [], to: "m0")
+            sample.node("Softmax", ["m0"], [.integer("axis", 1)], to: "m1")
+            for turn in 1..<2000 { sample.node("Mul", ["m\(turn)", "two"], to: "m\(turn + 1)") }
+        },
+        graph("the first of a million numbers, 2,000 times", .malformed, "more often than any model") { sample in
+            sample.initializers = [.floats("many", [1 << 20], Array(repeating: 1, count: 1 << 20))]
+            for turn in 0..<2000 {
+                sample.node("Clip", [turn == 0 ? "image" : "c\(turn - 1)", "many"], to: "c\(turn)")
+            }
+        },
+        graph("an image of 2^28 numbers in another order", .malformed, "more than") {
+            $0.image = [1, 3, 1 << 13, 1 << 13]
+            $0.node("Flatten")
+            $0.node("Softmax", ["Flatten0"], [.integer("axis", 1)])
+        },
+        graph("4 million labels", .malformed, "expected one for each label") {
+            $0.image = [1, 1, 1 << 10, 1 << 8]
+            $0.node("Flatten")
+            $0.node("Softmax", ["Flatten0"], [.integer("axis", 1)])
+        },
+        graph("a plane of a row", .malformed, "many times over") {
+            $0.image = [1, 1, 1 << 13, 1 << 13]
+            $0.initializers = [.bytes("row", type: 1, [1 << 13], Array(repeating: 0, count: 1 << 15))]
+            $0.node("Add", ["image", "row"])
+        },
+        graph("half of 2^28 numbers in one axis", .malformed, "more than 1048576 places") {
+            $0.image = [1, 1, 1 << 14, 1 << 14]
+            $0.initializers = [.integers("a", [1], [0]), .integers("b", [1], [1 << 27]), .integers("axis", [1], [1])]
+            $0.node("Flatten")
+            $0.node("Slice", ["Flatten0", "a", "b", "axis"])
+        },
+    ]
+
+    /// Weights in another file.
+    private static func external(
+        _ name: String, _ kind: HostileModel.Kind, _ words: String, _ entries: KeyValuePairs<String, String>,
+        prepare: @escaping @Sendable (URL) throws -> Void = { _ in }
+    ) -> HostileModel {
+        return HostileModel(name, kind, words) { folder in
+            let inner = folder.appending(path: "model")
+            try FileManager.default.createDirectory(at: inner, withIntermediateDirectories: true)
+            try Data(repeating: 0, count: 12).write(to: folder.appending(path: "outside"))
+            try Data(repeating: 0, count: 12).write(to: inner.appending(path: "inside"))
+            try prepare(inner)
+            var sample = ONNXSample()
+            sample.initializers = [.external("w", [1, 3, 1, 1], entries)]
+            sample.node("Conv", ["image", "w"])
+            let url = inner.appending(path: "model.onnx")
+            try Data(sample.bytes).write(to: url)
+            return (url, ModelImporter())
+        }
+    }
+
+    private static func link(_ name: String, to target: String) -> @Sendable (URL) throws -> Void {
+        {
+            try FileManager.default.createSymbolicLink(
+                atPath: $0.appending(path: name).path, withDestinationPath: target)
+        }
+    }
+
+    static let external: [HostileModel] = [
+        external(
+            "a file in the folder above", .malformed, "expected a file in the model's folder",
+            ["location": "../outside"]),
+        external("steps up after steps down", .malformed, "expected a file in", ["location": "a/../../outside"]),
+        external("a path from the root", .malformed, "expected a file in", ["location": "/etc/hostname"]),
+        external(
+            "a link out of the folder", .malformed, "expected a file in", ["location": "l"],
+            prepare: link("l", to: "../outside")),
+        external(
+            "a link to a device", .malformed, "expected a file in", ["location": "l"],
+            prepare: link("l", to: "/dev/zero")),
+        external("a link to itself", .unreadable, "cannot be read", ["location": "l"], prepare: link("l", to: "l")),
+        external("the folder itself", .malformed, "expected a file in", ["location": "."]),
+        external("no name", .malformed, "no file that holds it", ["offset": "0"]),
+        external("a name with a zero in it", .malformed, "expected a file in", ["location": "inside\0"]),
+        external("a file that is not there", .unreadable, "cannot be read", ["location": "missing"]),
+        external("an offset beyond the end", .malformed, "an offset beyond", ["location": "inside", "offset": "13"]),
+        external("a negative offset", .malformed, "an offset beyond", ["location": "inside", "offset": "-4"]),
+        external(
+            "an offset of 2^64", .malformed, "an offset beyond",
+            ["location": "inside", "offset": "18446744073709551616"]),
+        external("a length beyond the end", .malformed, "more numbers than", ["location": "inside", "length": "13"]),
+        external(
+            "a length that wraps round", .malformed, "more numbers than",
+            ["location": "inside", "offset": "4", "length": "9223372036854775807"]),
+        external(
+            "fewer numbers than the shape", .malformed, "8 bytes for the shape", ["location": "inside", "length": "8"]),
+        external("a pipe", .unreadable, "not a file", ["location": "pipe"]) {
+            _ = mkfifo($0.appending(path: "pipe").path, 0o600)
+        },
+    ]
+}

@@ -1,0 +1,322 @@
+import Foundation
+import Testing
+
+@testable import ImprintFormats
+
+/// Core ML programs and packages that no writer makes: each is refused by name, in bounded time and memory.
+@Suite struct HostileProgramTests {
+    @Test(arguments: values + stored + operations + bombs)
+    func refused(_ model: HostileModel) throws { try model.check() }
+
+    @Test(arguments: packages)
+    func refusedPackages(_ model: HostileModel) throws { try model.check() }
+
+    /// A program that `make` fills, beside the file of its weights.
+    private static func program(
+        _ name: String, _ kind: HostileModel.Kind, _ words: String,
+        prepare: @escaping @Sendable (URL) throws -> Void = { _ in },
+        _ make: @escaping @Sendable (inout ProgramSample) -> Void
+    ) -> HostileModel {
+        HostileModel(name, kind, words) { folder in
+            var sample = ProgramSample()
+            make(&sample)
+            let url = folder.appending(path: "model.mlmodel")
+            try Data(sample.bytes).write(to: url)
+            try Data(sample.weights).write(to: folder.appending(path: "weights"))
+            try prepare(folder)
+            return (url, ModelImporter())
+        }
+    }
+
+    private static func ones(_ count: Int) -> [Float] { Array(repeating: 1, count: count) }
+
+    /// A convolution with this weight.
+    private static func weight(
+        _ name: String, _ kind: HostileModel.Kind, _ words: String,
+        _ argument: @escaping @Sendable () -> ProgramSample.Argument
+    ) -> HostileModel {
+        program(name, kind, words) { $0.add("conv", ["weight": argument()]) }
+    }
+
+    private static let values: [HostileModel] = [
+        weight("fewer numbers than the shape", .malformed, "2 numbers for the shape") {
+            .floats([1, 3, 1, 1], ones(2))
+        },
+        weight("a product of lengths beyond 2^64", .malformed, "the shape [4294967296, 4294967296]") {
+            .floats([1 << 32, 1 << 32], [1])
+        },
+        weight("a negative length", .malformed, "the shape [-1") { .floats([-1, 3, 1, 1], [1]) },
+        weight("lengths of 0 and 2^62", .malformed, "the shape [0") { .floats([0, 1 << 62, 1 << 62], []) },
+        weight("seventeen axes", .malformed, "more than 16 axes") { .floats(Array(repeating: 1, count: 17), [1]) },
+        weight("a text as a weight", .malformed, "has a text as its weight") { .text("weight") },
+        weight("a number that is none", .malformed, "not finite") { .floats([1, 3, 1, 1], [1, .nan, 1]) },
+        weight("nothing", .malformed, "neither numbers nor a place") { .value([]) },
+        weight("elements of the type 99", .malformed, "elements of the type 99") {
+            .value([.message(2, [.message(1, [.integer(1, 99)])]), .message(3, [.message(1, [])])])
+        },
+        weight("a dictionary", .malformed, "neither a tensor nor a list") { .value([.message(3, [.message(4, [])])]) },
+        weight("numbers of three bytes", .malformed, "has another type") {
+            .value([
+                .message(2, [.message(1, [.integer(1, 11)])]),
+                .message(3, [.message(1, [.message(1, [.bytes(1, [1, 2, 3])])])]),
+            ])
+        },
+        weight("a name of nothing", .malformed, "which nothing before it makes") { .name("nothing") },
+        weight("the image as a weight", .unsupported, "depends on the image") { .name("image") },
+    ]
+
+    /// A convolution whose weight is in the file of weights.
+    private static func blob(
+        _ name: String, _ kind: HostileModel.Kind, _ words: String, file: String = "@model_path/weights",
+        _ store: @escaping @Sendable (inout ProgramSample) -> Int = { $0.store(Array(repeating: 0, count: 12)) },
+        prepare: @escaping @Sendable (URL) throws -> Void = { _ in }
+    ) -> HostileModel {
+        program(name, kind, words, prepare: prepare) {
+            let place = store(&$0)
+            $0.constant("w", .stored(.float32, [1, 3, 1, 1], at: place, file: file))
+            $0.add("conv", ["weight": .name("w")])
+        }
+    }
+
+    private static func link(_ name: String, to target: String) -> @Sendable (URL) throws -> Void {
+        {
+            try FileManager.default.createSymbolicLink(
+                atPath: $0.appending(path: name).path, withDestinationPath: target)
+        }
+    }
+
+    private static let stored: [HostileModel] = [
+        blob("a record before the first", .malformed, "at byte 0") { _ in 0 },
+        blob("a record before the file", .malformed, "at byte -64") { _ in -64 },
+        blob("a record behind the end", .malformed, "at byte 4611686018427387904") { _ in 1 << 62 },
+        blob("a record that is none", .malformed, "where no record of them is") {
+            $0.store(Array(repeating: 0, count: 64)) + 64
+        },
+        blob("numbers behind the end", .malformed, "more numbers than") {
+            $0.store(ones(12).map { _ in 0 }, offset: 1 << 40)
+        },
+        blob("numbers of 2^63 bytes", .malformed, "more numbers than") { $0.store([0, 0, 0, 0], length: .max) },
+        blob("numbers before the file", .malformed, "more numbers than") { $0.store([0, 0, 0, 0], offset: -4) },
+        blob("fewer numbers than the shape", .malformed, "8 bytes for the shape") {
+            $0.store(Array(repeating: 0, count: 8))
+        },
+        blob(
+            "a file without a head", .malformed, "no file of weights of version 2",
+            prepare: { try Data([1, 2, 3]).write(to: $0.appending(path: "weights")) }),
+        blob(
+            "an empty file", .malformed, "no file of weights of version 2",
+            prepare: { try Data().write(to: $0.appending(path: "weights")) }),
+        blob(
+            "a file of another version", .malformed, "no file of weights of version 2",
+            prepare: { try Data(repeating: 9, count: 400).write(to: $0.appending(path: "weights")) }),
+        blob(
+            "a file in the folder above", .malformed, "expected one in its own folder", file: "@model_path/../weights"),
+        blob("a path from the root", .malformed, "expected one in its own folder", file: "@model_path//etc/hostname"),
+        blob(
+            "a path of another kind", .malformed, "expected a name that begins with @model_path/", file: "/etc/hostname"
+        ),
+        blob(
+            "a link to a device", .malformed, "expected one in its own folder", file: "@model_path/l",
+            prepare: link("l", to: "/dev/zero")),
+        blob("a link to itself", .unreadable, "cannot be read", file: "@model_path/l", prepare: link("l", to: "l")),
+        blob("a name with a zero in it", .malformed, "expected one in its own folder", file: "@model_path/weights\0"),
+        blob("no file", .unreadable, "cannot be read", file: "@model_path/missing"),
+        blob(
+            "a pipe", .unreadable, "not a file", file: "@model_path/pipe",
+            prepare: { _ = mkfifo($0.appending(path: "pipe").path, 0o600) }),
+    ]
+
+    /// Codes that stand for the weight of a convolution.
+    private static func codes(
+        _ name: String, _ words: String, _ type: String,
+        _ parameters: @escaping @Sendable () -> KeyValuePairs<String, ProgramSample.Argument>
+    ) -> HostileModel {
+        program(name, .malformed, words) {
+            $0.add(type, parameters(), readsLast: false, to: ["w"])
+            $0.add("conv", ["x": .name("image"), "weight": .name("w")], readsLast: false)
+        }
+    }
+
+    private static func bytes(_ shape: [Int], _ values: [UInt8]) -> ProgramSample.Argument {
+        .value([
+            .message(
+                2,
+                [
+                    .message(
+                        1,
+                        [.integer(1, 31), .integer(2, shape.count)]
+                            + shape.map { .message(3, [.message(1, [.integer(1, $0)])]) })
+                ]),
+            .message(3, [.message(1, [.message(7, [.bytes(1, values)])])]),
+        ])
+    }
+
+    private static let operations: [HostileModel] = [
+        codes("a table of three numbers", "a table of 3 numbers", "constexpr_lut_to_dense") {
+            ["indices": bytes([1], [0xFF]), "lut": .floats([3], ones(3)), "shape": .integers([1, 3, 1, 1])]
+        },
+        codes("more numbers than codes", "codes that do not fit", "constexpr_lut_to_dense") {
+            [
+                "indices": bytes([1], [0xFF]), "lut": .floats([2], ones(2)),
+                "shape": .integers([1 << 20, 1 << 20, 1, 1]),
+            ]
+        },
+        codes("a negative number of codes", "codes that do not fit", "constexpr_lut_to_dense") {
+            ["indices": bytes([1], [0xFF]), "lut": .floats([2], ones(2)), "shape": .integers([-1, -3, 1, 1])]
+        },
+        codes("codes beyond bytes", "codes that do not fit", "constexpr_lut_to_dense") {
+            ["indices": .integers([1000]), "lut": .floats([2], ones(2)), "shape": .integers([1, 3, 1, 1])]
+        },
+        codes("factors along axis 9", "has the axis 9", "constexpr_affine_dequantize") {
+            [
+                "quantized_data": bytes([1, 3, 1, 1], [1, 2, 3]), "scale": .float(1), "zero_point": .integer(0),
+                "axis": .integer(9),
+            ]
+        },
+        codes("two factors for three places", "has 2 scales", "constexpr_affine_dequantize") {
+            [
+                "quantized_data": bytes([1, 3, 1, 1], [1, 2, 3]), "scale": .floats([2], ones(2)),
+                "zero_point": .integer(0), "axis": .integer(1),
+            ]
+        },
+        codes("no factors", "has the axis 0", "constexpr_affine_dequantize") {
+            [
+                "quantized_data": bytes([1, 3, 1, 1], [1, 2, 3]), "scale": .floats([0], []), "zero_point": .integer(0),
+                "axis": .integer(0),
+            ]
+        },
+        codes("blocks that do not divide", "has scales [1, 2, 1, 1]", "constexpr_blockwise_shift_scale") {
+            ["data": bytes([1, 3, 1, 1], [1, 2, 3]), "scale": .floats([1, 2, 1, 1], ones(2))]
+        },
+        codes("no blocks", "has scales [0, 3, 1, 1]", "constexpr_blockwise_shift_scale") {
+            ["data": bytes([1, 3, 1, 1], [1, 2, 3]), "scale": .floats([0, 3, 1, 1], [])]
+        },
+        program("a step of 0", .unsupported, "expected two of 1 or more") {
+            $0.add("conv", ["weight": .floats([1, 3, 1, 1], ones(3)), "strides": .integers([0, 0])])
+        },
+        program("no groups", .malformed, "in 0 groups") {
+            $0.add("conv", ["weight": .floats([1, 3, 1, 1], ones(3)), "groups": .integer(0)])
+        },
+        program("a border of 2^31 - 1", .network, "padding") {
+            $0.add(
+                "conv",
+                [
+                    "weight": .floats([1, 3, 1, 1], ones(3)), "pad_type": .text("custom"),
+                    "pad": .integers([1 << 31 - 1, 0, 0, 0]),
+                ])
+        },
+        program("a border of 2^40", .malformed, "whole numbers of 32 bits") {
+            $0.add("pad", ["pad": .integers([1 << 40, 0])])
+        },
+        program("a window larger than the image", .network, "larger than the image") {
+            $0.add("max_pool", ["kernel_sizes": .integers([9, 9]), "pad_type": .text("valid")])
+        },
+        program("a shape of 2^62", .malformed, "makes [2147483647, 2147483647]") {
+            $0.add("reshape", ["shape": .integers([1 << 31 - 1, 1 << 31 - 1])])
+        },
+        program("the mean over one axis nine times", .malformed, "expected each once") {
+            $0.add("reduce_mean", ["axes": .integers(Array(repeating: -1, count: 9)), "keep_dims": .bool(false)])
+        },
+        program("parts of 2^31 - 1 and less than nothing", .malformed, "divides 3 into") {
+            $0.add(
+                "split", ["axis": .integer(1), "split_sizes": .integers([1 << 31 - 1, 4 - 1 << 31])], to: ["a", "b"])
+        },
+        program("operations in a circle", .malformed, "which nothing before it makes") {
+            $0.add("relu", ["x": .name("b")], readsLast: false, to: ["a"])
+            $0.add("relu", ["x": .name("a")], readsLast: false, to: ["b"])
+        },
+        program("a factor of the image that is the image", .malformed, "depends on the image") {
+            $0.add("mul", ["x": .name("image"), "y": .float(1)], readsLast: false, to: ["image"])
+            $0.add("const", readsLast: false, to: ["c"])
+        },
+        program("operations that there are not", .unsupported, "while_loop \"while_loop0\"") {
+            $0.add("while_loop")
+            $0.add("custom_layer")
+        },
+        program("a negative variance", .malformed, "expected variances") {
+            $0.add("batch_norm", ["mean": .floats([3], ones(3)), "variance": .floats([3], [1, -1, 1])])
+            $0.add("reduce_mean", ["axes": .integers([2, 3]), "keep_dims": .bool(false)])
+        },
+        program("a result without labels' names", .malformed, "has no classes") {
+            $0.add("classify", ["probabilities": .name("image")], readsLast: false)
+        },
+    ]
+
+    private static let bombs: [HostileModel] = [
+        program("channels that double sixty times", .malformed, "more than any model of images") { sample in
+            for turn in 0..<60 {
+                let name = turn == 0 ? "image" : "c\(turn)"
+                sample.add(
+                    "concat", ["values": .names([name, name]), "axis": .integer(1)], readsLast: false,
+                    to: ["c\(turn + 1)"])
+            }
+        },
+        program("the same numbers in 1,000 layers", .malformed, "many times over") { sample in
+            sample.constant("w", .floats([3, 3, 128, 128], ones(9 * 128 * 128)))
+            (sample.width, sample.height) = (256, 256)
+            for turn in 0..<1000 {
+                sample.add("conv", ["x": .name("image"), "weight": .name("w")], readsLast: false, to: ["c\(turn)"])
+            }
+        },
+        program("records that all hold the whole file", .malformed, "many times over") { sample in
+            (sample.width, sample.height) = (256, 256)
+            let places = (0..<500).map { sample.store([], length: 3 * 100 * 100 * 4, offset: $0 * 64) }
+            sample.blobs += Array(repeating: 0, count: 120_000)
+            for (turn, place) in places.enumerated() {
+                sample.constant("w\(turn)", .stored(.float32, [1, 3, 100, 100], at: place))
+                sample.add(
+                    "conv", ["x": .name("image"), "weight": .name("w\(turn)")], readsLast: false, to: ["c\(turn)"])
+            }
+        },
+        program("the first of many numbers, 2,000 times", .malformed, "more often than any model") { sample in
+            sample.constant("many", .floats([1 << 18], ones(1 << 18)))
+            for turn in 0..<2000 { sample.add("leaky_relu", ["alpha": .name("many")], to: ["r\(turn)"]) }
+        },
+        program("20,000 factors of the image", .malformed, "which nothing before it makes") { sample in
+            for turn in 0..<20_000 {
+                sample.add("mul", ["x": .name("image"), "y": .float(2)], readsLast: false, to: ["m\(turn)"])
+            }
+            sample.add("relu", ["x": .name("nothing")], readsLast: false)
+        },
+    ]
+
+    /// A package whose list is this.
+    private static func package(
+        _ name: String, _ kind: HostileModel.Kind, _ words: String, _ manifest: @escaping @Sendable () -> String,
+        prepare: @escaping @Sendable (URL) throws -> Void = { _ in }
+    ) -> HostileModel {
+        HostileModel(name, kind, words) { folder in
+            let url = folder.appending(path: "model.mlpackage")
+            try FileManager.default.createDirectory(at: url.appending(path: "Data"), withIntermediateDirectories: true)
+            try Data(manifest().utf8).write(to: url.appending(path: "Manifest.json"))
+            try prepare(url)
+            return (url, ModelImporter())
+        }
+    }
+
+    private static func root(_ path: String) -> String {
+        #"{"itemInfoEntries":{"m":{"path":"\#(path)"}},"rootModelIdentifier":"m"}"#
+    }
+
+    private static let packages: [HostileModel] = [
+        package("an empty list", .malformed, "does not name the model") { "" },
+        package("100,000 open lists", .malformed, "does not name the model") { String(repeating: "[", count: 100_000) },
+        package("a list of nothing", .malformed, "does not name the model") {
+            #"{"itemInfoEntries":{},"rootModelIdentifier":"m"}"#
+        },
+        package("a list of 2 MB", .malformed, "does not name the model") {
+            root("a") + String(repeating: " ", count: 2 << 20)
+        },
+        package(
+            "a model in the folder above", .malformed, "expected one in its own folder", { root("../Manifest.json") }),
+        package("a model at the root", .malformed, "expected one in its own folder", { root("/etc/hostname") }),
+        package("a model without a name", .malformed, "expected one in its own folder", { root("") }),
+        package("a model that is not there", .unreadable, "cannot be read", { root("missing") }),
+        package("a model that is a device", .malformed, "expected one in its own folder", { root("l") }) {
+            try link("l", to: "/dev/zero")($0.appending(path: "Data"))
+        },
+        package("a model that is a folder", .unreadable, "not a file", { root("f") }) {
+            try FileManager.default.createDirectory(at: $0.appending(path: "Data/f"), withIntermediateDirectories: true)
+        },
+    ]
+}

@@ -1,0 +1,46 @@
+import Foundation
+import ImprintImages
+import ImprintNetwork
+import TestSupport
+import Testing
+
+@testable import ImprintFormats
+
+/// What an import of a model that is right takes, of some size.
+@Suite struct ImportMemoryTests {
+    /// A model of 8 million numbers in eight equal layers.
+    private func model() throws -> WeightsFile {
+        var net = NetworkBuilder(name: "large", input: Shape(height: 2, width: 2, channels: 3))
+        net.add(Convolution(outputChannels: 1024, kernelSize: 1))
+        for _ in 0..<8 { net.add(Convolution(outputChannels: 1024, kernelSize: 1)) }
+        net.add(GlobalAveragePool())
+        net.add(Dense(outputChannels: 2))
+        net.add(Softmax())
+        let network = try net.network()
+        let parameters = try Parameters(ParameterLayout(network))
+        parameters.withValues { $0.update(repeating: 0.5) }
+        return WeightsFile(
+            network: network, parameters: parameters, labels: ["a", "b"],
+            preprocessing: Preprocessing(width: 2, height: 2, channels: 3))
+    }
+
+    @Test(
+        "An import takes twice the weights as 32-bit numbers and little more, however few bits they have in the file",
+        arguments: [Safetensors.Precision.float32, .float16])
+    func twice(precision: Safetensors.Precision) throws {
+        let model = try model()
+        let bytes = model.parameters.layout.count * MemoryLayout<Float>.stride
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "model")
+            try model.writeONNX(to: url, options: ONNXOptions(precision: precision))
+            let onnx = ImportTrial(url)
+            try model.writeCoreML(to: url, options: CoreMLOptions(precision: precision))
+            let coreML = ImportTrial(url)
+            for (name, trial) in [("ONNX", onnx), ("Core ML", coreML)] {
+                #expect(trial.error == nil)
+                // Half as much again: no third copy of all.
+                if let peak = trial.peak { #expect(2 * peak < 5 * bytes, "\(name): \(peak) of \(bytes)") }
+            }
+        }
+    }
+}

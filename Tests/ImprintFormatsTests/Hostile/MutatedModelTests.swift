@@ -1,0 +1,147 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import ImprintFormats
+
+/// Files that were right once: ten thousand of each format are read or refused, in bounded time and memory.
+@Suite struct MutatedModelTests {
+    private static let count = 10_000
+
+    /// Writes the files that are mutated into the folder that a variable names, for libFuzzer to begin with.
+    @Test(.enabled(if: seedFolder != nil)) func seeds() throws {
+        guard let seedFolder = Self.seedFolder.map({ URL(filePath: $0) }) else { return }
+        func write(_ kind: String, _ seeds: [[UInt8]]) throws {
+            let folder = seedFolder.appending(path: kind)
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            for (place, seed) in seeds.enumerated() { try Data(seed).write(to: folder.appending(path: "\(place)")) }
+        }
+        func joined(_ first: [UInt8], _ second: [UInt8]) -> [UInt8] {
+            withUnsafeBytes(of: UInt32(first.count).littleEndian, Array.init) + first + second
+        }
+        try write("file", SeedModels.onnx() + SeedModels.coreML())
+        try write("program", programs().map { joined($0[0], $0[1]) })
+        try write("caffe", SeedModels.caffe().map { joined($0.prototxt, $0.weights) })
+        try write("imprint", [SeedModels.weights()])
+    }
+
+    private static let seedFolder = ProcessInfo.processInfo.environment["IMPRINT_FUZZING_SEEDS"]
+
+    /// Gives each of so many turns to `body` with a mutator of its own; some of what it makes must be read, and most refused.
+    private func mutate(
+        _ name: String, _ body: (_ mutator: inout ModelMutator, _ turn: Int) throws -> ImportTrial
+    ) throws {
+        var refused = 0
+        for turn in 0..<Self.count {
+            var mutator = ModelMutator(name, turn)
+            if try body(&mutator, turn).error != nil { refused += 1 }
+        }
+        #expect(refused > Self.count / 2 && refused < Self.count)
+    }
+
+    /// Mutates files of one format that need no other files.
+    private func mutateFiles(_ name: String, _ seeds: [[UInt8]], bitsOfNumber: Int) throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "model")
+            for seed in seeds {
+                try Data(seed).write(to: url)
+                let trial = ImportTrial(url)
+                #expect(trial.error == nil)
+                trial.check(weights: seed.count * 32 / bitsOfNumber, name)
+            }
+            try mutate(name) { mutator, turn in
+                let bytes = mutator.message(seeds[turn % seeds.count], seeds[mutator.index(below: seeds.count)])
+                try Data(bytes).write(to: url)
+                let trial = ImportTrial(url)
+                trial.check(weights: bytes.count * 32 / bitsOfNumber, "\(name) \(turn)")
+                return trial
+            }
+        }
+    }
+
+    @Test func onnx() throws { try mutateFiles("ONNX", SeedModels.onnx(), bitsOfNumber: 8) }
+
+    @Test func coreMLNetworks() throws { try mutateFiles("Core ML", SeedModels.coreML(), bitsOfNumber: 1) }
+
+    private let parts = [
+        "Data/com.apple.CoreML/model.mlmodel", "Data/com.apple.CoreML/weights/weight.bin", "Manifest.json",
+    ]
+    private let packages = ["program", "program-lookup4", "program-linear8", "operations"].map {
+        packageFolder.appending(path: "Tests/ImprintFormatsTests/Fixtures/CoreML/\($0).mlpackage")
+    }
+
+    /// The files of each package.
+    private func programs() throws -> [[[UInt8]]] {
+        try packages.map { package in
+            try parts.map { [UInt8](try Data(contentsOf: package.appending(path: $0))) }
+        }
+    }
+
+    @Test func coreMLPrograms() throws {
+        let seeds = try programs()
+        try withTemporaryFolder { folder in
+            let copies = try packages.map { package in
+                let copy = folder.appending(path: package.lastPathComponent)
+                try FileManager.default.copyItem(at: package, to: copy)
+                return copy
+            }
+            for copy in copies { #expect(ImportTrial(copy).error == nil) }
+            try mutate("program") { mutator, turn in
+                let place = turn % seeds.count
+                // The model most often, for it says the most.
+                let part = [0, 0, 0, 1, 2][mutator.index(below: 5)]
+                let (whole, other) = (seeds[place][part], seeds[mutator.index(below: seeds.count)][part])
+                let bytes = part == 0 ? mutator.message(whole, other) : mutator.bytes(whole, other)
+                let url = copies[place].appending(path: parts[part])
+                try Data(bytes).write(to: url)
+                let trial = ImportTrial(copies[place])
+                trial.check(weights: (bytes.count + seeds[place][1].count) * 32, "program \(turn)")
+                try Data(whole).write(to: url)
+                return trial
+            }
+        }
+    }
+
+    @Test func caffe() throws {
+        let seeds = SeedModels.caffe()
+        try withTemporaryFolder { folder in
+            let (weights, prototxt) = (folder.appending(path: "weights"), folder.appending(path: "prototxt"))
+            var importer = ModelImporter()
+            importer.prototxt = prototxt
+            for seed in seeds {
+                try Data(seed.weights).write(to: weights)
+                try Data(seed.prototxt).write(to: prototxt)
+                let trial = ImportTrial(weights, importer)
+                #expect(trial.error == nil)
+            }
+            try mutate("Caffe") { mutator, turn in
+                let (seed, other) = (seeds[turn % seeds.count], seeds[mutator.index(below: seeds.count)])
+                var (text, bytes) = seed
+                if turn % 4 < 2 {
+                    text = mutator.text(text, other.prototxt)
+                } else {
+                    bytes = mutator.message(bytes, other.weights)
+                }
+                try Data(bytes).write(to: weights)
+                try Data(text).write(to: prototxt)
+                let trial = ImportTrial(weights, importer)
+                trial.check(weights: bytes.count, "Caffe \(turn)")
+                return trial
+            }
+        }
+    }
+
+    @Test func weightsFiles() throws {
+        let seed = try SeedModels.weights()
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "model.imprint")
+            try mutate("weights file") { mutator, turn in
+                let bytes = mutator.bytes(seed, seed)
+                try Data(bytes).write(to: url)
+                let trial = ImportTrial { _ = try WeightsFile(contentsOf: url) }
+                trial.check(weights: bytes.count, "weights file \(turn)")
+                return trial
+            }
+        }
+    }
+}

