@@ -1,0 +1,16 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+// A package of its own, so that those who use Imprint do not build it; CONTRIBUTING.md has the command.
+let package = Package(
+    name: "imprint-fuzzing",
+    platforms: [.macOS(.v15)],
+    dependencies: [.package(name: "imprint", path: "..")],
+    targets: [
+        .target(name: "CFuzzer"),
+        .executableTarget(
+            name: "fuzz-import", dependencies: ["CFuzzer", .product(name: "Imprint", package: "imprint")]),
+    ],
+    swiftLanguageModes: [.v6]
+)
