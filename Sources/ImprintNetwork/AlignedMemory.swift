@@ -15,8 +15,10 @@ final class AlignedMemory: @unchecked Sendable {
     let base: UnsafeMutableRawPointer
     let byteCount: Int
 
-    /// Throws `NetworkError.outOfMemory` where the block is larger than the memory that is left, or the system refuses it.
-    init(byteCount: Int) throws(NetworkError) {
+    /// Asks the system for memory.
+    /// - Parameter isWrittenOnce: Whether it is filled before anything waits for it, so that the first write of a page may take its time then.
+    /// - Throws: `NetworkError.outOfMemory` where the block is larger than the memory that is left, or the system refuses it.
+    init(byteCount: Int, isWrittenOnce: Bool = false) throws(NetworkError) {
         self.byteCount = max(byteCount, 1 << 12)
         // Linux promises more memory than there is and kills who uses it.
         guard byteCount <= Self.unchecked || byteCount <= SystemMemory.available else {
@@ -31,7 +33,7 @@ final class AlignedMemory: @unchecked Sendable {
             madvise(base, self.byteCount, MADV_HUGEPAGE)
         #endif
         // It is zero already; the first write of a page is what takes its time, here and not in a step.
-        memset(base, 0, self.byteCount)
+        if !isWrittenOnce { memset(base, 0, self.byteCount) }
     }
 
     deinit { munmap(base, byteCount) }

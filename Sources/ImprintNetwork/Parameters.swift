@@ -77,7 +77,7 @@ public final class Parameters: @unchecked Sendable {
     /// - Throws: `NetworkError.outOfMemory`.
     public init(_ layout: ParameterLayout) throws(NetworkError) {
         self.layout = layout
-        memory = try AlignedMemory(byteCount: layout.count * MemoryLayout<Float>.stride)
+        memory = try AlignedMemory(byteCount: layout.count * MemoryLayout<Float>.stride, isWrittenOnce: true)
     }
 
     /// Draws the initial parameters of `network` from `seed`, each tensor from a stream of its own.

@@ -91,7 +91,7 @@ public final class Plan {
         let arena = try AlignedMemory(byteCount: layout.byteCount)
         let gradients = try AlignedMemory(
             byteCount: training ? parameters.layout.trainableCount * MemoryLayout<Float>.stride : 0)
-        let prepared = try AlignedMemory(byteCount: compiler.preparedByteCount)
+        let prepared = try AlignedMemory(byteCount: compiler.preparedByteCount, isWrittenOnce: true)
         let randomness = Randomness(seed: options.seed)
         GEMM.prepare()
         let team = Team(count: options.workers.count)

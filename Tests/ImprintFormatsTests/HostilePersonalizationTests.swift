@@ -76,9 +76,11 @@ import Testing
     @Test(
         "Other formats are refused by name",
         arguments: [
-            ("2", .newerFormat(found: 2)), ("999", .newerFormat(found: 999)), ("0", .unknownFormat(found: "0")),
-            ("-1", .unknownFormat(found: "-1")), ("", .unknownFormat(found: "")), ("one", .unknownFormat(found: "one")),
-            ("99999999999999999999", .unknownFormat(found: "99999999999999999999")),
+            ("2", .newerFormat(found: 2, newest: 1)), ("999", .newerFormat(found: 999, newest: 1)),
+            ("0", .unknownFormat(found: "0", newest: 1)),
+            ("-1", .unknownFormat(found: "-1", newest: 1)), ("", .unknownFormat(found: "", newest: 1)),
+            ("one", .unknownFormat(found: "one", newest: 1)),
+            ("99999999999999999999", .unknownFormat(found: "99999999999999999999", newest: 1)),
             (nil, .notAPersonalization(found: "a file of another program")),
         ] as [(String?, WeightsFileError.Problem)])
     func formats(format: String?, problem: WeightsFileError.Problem) throws {
@@ -89,6 +91,7 @@ import Testing
             try withChanged(sample, metadata: metadata) { url in
                 let error = #expect(throws: WeightsFileError.self) { try Personalization(contentsOf: url) }
                 #expect(error == WeightsFileError(path: url.path, problem: problem))
+                #expect(error?.description.contains("reads up to 2") == false)
             }
         }
     }

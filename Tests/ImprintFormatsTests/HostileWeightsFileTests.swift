@@ -16,8 +16,8 @@ import Testing
         arguments: [
             (nil, .foreign, "not one of Imprint's"),
             (
-                "2", .newerFormat(found: 2),
-                "was written by a newer Imprint (format 2); this one reads up to 1; update Imprint"
+                "3", .newerFormat(found: 3),
+                "was written by a newer Imprint (format 3); this one reads up to 2; update Imprint"
             ),
             ("999", .newerFormat(found: 999), "update Imprint"),
             ("0", .unknownFormat(found: "0"), "which no Imprint ever wrote"),

@@ -232,6 +232,14 @@ void imprint_float16_to_float32(const uint16_t *x, float *y, size_t count);
 // numbers became infinite.
 size_t imprint_float32_to_float16(const float *x, uint16_t *y, size_t count);
 
+// Whether none of the numbers is infinite or NaN.
+int imprint_all_finite(const float *x, size_t count);
+
+// The CRC-32C (Castagnoli; RFC 3720, appendix B.4) of some bytes after others whose checksum is given, 0 for none.
+uint32_t imprint_crc32c(uint32_t checksum, const void *bytes, size_t count);
+// The same without the processor's instruction for it.
+uint32_t imprint_crc32c_by_table(uint32_t checksum, const void *bytes, size_t count);
+
 // Optimiser --------------------------------------------------------------------------------------------------------
 
 // One pass of stochastic gradient descent with momentum:

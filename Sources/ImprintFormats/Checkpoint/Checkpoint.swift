@@ -114,7 +114,9 @@ extension Checkpoint {
     private init(_ file: Safetensors.File) throws {
         let texts = file.header.metadata
         guard let format = texts[Self.formatKey] else { throw WeightsFileError.Problem.foreign }
-        guard format == Self.formatVersion else { throw WeightsFileError.Problem.unknownFormat(found: format) }
+        guard format == Self.formatVersion else {
+            throw WeightsFileError.Problem.unknownFormat(found: format, newest: 1)
+        }
         guard let expectedText = texts[Key.textDigest] else {
             throw WeightsFileError.Problem.missingMetadata(key: Key.textDigest)
         }

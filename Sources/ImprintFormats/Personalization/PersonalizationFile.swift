@@ -112,8 +112,11 @@ extension Personalization {
         guard let format = texts[Self.formatKey] else {
             throw Problem.notAPersonalization(found: WeightsFile.kind(of: texts))
         }
-        guard let version = Int(format), version > 0 else { throw Problem.unknownFormat(found: format) }
-        guard version <= Self.formatVersion else { throw Problem.newerFormat(found: version) }
+        let newest = Self.formatVersion
+        guard let version = Int(format), version > 0 else {
+            throw Problem.unknownFormat(found: format, newest: newest)
+        }
+        guard version <= newest else { throw Problem.newerFormat(found: version, newest: newest) }
         let (expectedText, foundText) = (try text(Key.textDigest, in: texts), textDigest(of: texts))
         guard foundText == expectedText else { throw Problem.damaged(found: foundText, expected: expectedText) }
         let base = try text(Key.base, in: texts)

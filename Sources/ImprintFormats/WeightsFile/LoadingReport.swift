@@ -80,7 +80,8 @@ extension Parameters {
         let report = LoadingReport(layout, source: file.header.tensors.map { ($0.name, $0.shape) })
         for tensor in file.header.tensors {
             guard let entry = layout[tensor.name], entry.parameter.shape == tensor.shape else { continue }
-            try withValues(of: entry) { try file.read(tensor, into: $0) }
+            var checksum = Checksum()
+            try withValues(of: entry) { try file.read(tensor, into: $0, checksum: &checksum) }
         }
         return report
     }

@@ -49,15 +49,15 @@ extension Rehearsal {
             precision: features.allSatisfy { abs($0) <= 65504 } ? .float16 : .float32)
     }
 
-    init(labels: [Int], _ file: Safetensors.File) throws {
-        guard let tensor = file.header.tensors.first(where: { $0.name == Self.tensorName }) else {
+    /// - Parameter tensor: What a weights file has; `nil` where it has none.
+    init(labels: [Int], _ tensor: (values: [Float], shape: [Int])?) throws(WeightsFileError.Problem) {
+        guard let (values, shape) = tensor else {
             throw WeightsFileError.Problem.invalidMetadata(key: Self.tensorName, reason: "its tensor is missing")
         }
-        let shape = tensor.shape
         guard shape.count == 3, shape[0] == labels.count, shape.allSatisfy({ $0 >= 1 }) else {
             throw WeightsFileError.Problem.invalidMetadata(
                 key: Self.tensorName, reason: "a tensor of shape \(shape) for \(labels.count) photos")
         }
-        self.init(features: try file.values(of: tensor), places: shape[1], labels: labels)
+        self.init(features: values, places: shape[1], labels: labels)
     }
 }

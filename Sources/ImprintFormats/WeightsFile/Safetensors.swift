@@ -92,6 +92,8 @@ public enum Safetensors {
         public let values: [Float]
         /// How they are stored; as the file's other tensors where `nil`.
         public let precision: Precision?
+        /// Whether the values are whole numbers that are stored as signed 8 bits.
+        let isInt8: Bool
 
         /// Makes a tensor of the given shape and values.
         public init(name: String, shape: [Int], values: [Float], precision: Precision? = nil) {
@@ -102,6 +104,24 @@ public enum Safetensors {
             self.shape = shape
             self.values = values
             self.precision = precision
+            isInt8 = false
+        }
+
+        /// Makes a tensor of signed 8 bits an element.
+        init(name: String, shape: [Int], int8 values: [Int8]) {
+            precondition(
+                shape.reduce(1, *) == values.count,
+                "the tensor \(name) of shape \(shape) cannot hold \(values.count) values")
+            self.name = name
+            self.shape = shape
+            self.values = values.map(Float.init)
+            precision = nil
+            isInt8 = true
+        }
+
+        /// The type of the elements in a file that stores float32 numbers in the given way.
+        func elementType(in precision: Precision) -> ElementType {
+            isInt8 ? .int8 : (self.precision ?? precision).elementType
         }
     }
 }
@@ -157,7 +177,8 @@ public struct SafetensorsError: Error, Equatable, CustomStringConvertible {
             case .noHeaderLength(let length):
                 "is not a weights file: it has \(length) bytes, and the header's length alone takes 8"
             case .headerTooLong(let length):
-                "is not a weights file: it does not begin with the length of a header, at most \(limit) (found \(length))"
+                "is not a weights file: it does not begin with the length of a header, at most \(limit) (found \(length)); "
+                    + "imprint import makes one of an ONNX, Core ML or Caffe model"
             case .headerBeyondEnd(let headerLength, let fileLength):
                 "is not a weights file or was cut off: a header of \(headerLength) bytes does not fit into \(fileLength)"
             case .malformedHeader(let offset, let expected):

@@ -53,22 +53,52 @@ extension Safetensors {
         ///
         /// Throws `SafetensorsError` where they are not float32 or float16, `FileError` where they cannot be read.
         public func values(of tensor: TensorDescription) throws -> [Float] {
+            var checksum = Checksum()
+            return try values(of: tensor, checksum: &checksum)
+        }
+
+        /// The elements of `tensor`, with whose bytes in the file `checksum` goes on.
+        func values(of tensor: TensorDescription, checksum: inout Checksum) throws -> [Float] {
             try [Float](unsafeUninitializedCapacity: tensor.count) { buffer, initialized in
-                try read(tensor, into: UnsafeMutableBufferPointer(rebasing: buffer[..<tensor.count]))
+                try read(
+                    tensor, into: UnsafeMutableBufferPointer(rebasing: buffer[..<tensor.count]), checksum: &checksum)
                 initialized = tensor.count
             }
         }
 
         /// Reads the elements of `tensor` into `values`, which has room for exactly as many.
-        func read(_ tensor: TensorDescription, into values: UnsafeMutableBufferPointer<Float>) throws {
+        /// - Parameters:
+        ///   - factors: What the elements of a tensor of signed 8 bits are multiplied by, one for each place on the last axis.
+        ///   - checksum: Goes on with the tensor's bytes in the file.
+        func read(
+            _ tensor: TensorDescription, times factors: [Float]? = nil,
+            into values: UnsafeMutableBufferPointer<Float>, checksum: inout Checksum
+        ) throws {
             precondition(values.count == tensor.count, "\(tensor.name) has \(tensor.count) values, not \(values.count)")
-            let start = dataStart + tensor.byteRange.lowerBound
-            switch tensor.elementType {
-            case .float32:
-                try source.read(into: UnsafeMutableRawBufferPointer(values), at: start, path)
-            case .float16:
+            func fill(_ bytes: UnsafeMutableRawBufferPointer) throws {
+                // A piece is still in the cache when the checksum takes it in.
+                for start in stride(from: 0, to: bytes.count, by: 1 << 18) {
+                    let piece = UnsafeMutableRawBufferPointer(
+                        rebasing: bytes[start..<min(start + 1 << 18, bytes.count)])
+                    try source.read(into: piece, at: dataStart + tensor.byteRange.lowerBound + start, path)
+                    checksum.update(UnsafeRawBufferPointer(piece))
+                }
+            }
+            switch (tensor.elementType, factors) {
+            case (.float32, _): try fill(UnsafeMutableRawBufferPointer(values))
+            case (.int8, let factors?):
+                precondition(tensor.shape.last == factors.count, "\(factors.count) factors for \(tensor.shape)")
+                guard !factors.isEmpty else { return }
+                var bytes = [Int8](repeating: 0, count: tensor.count)
+                try bytes.withUnsafeMutableBytes(fill)
+                for row in stride(from: 0, to: bytes.count, by: factors.count) {
+                    for column in factors.indices {
+                        values[row + column] = factors[column] * Float(bytes[row + column])
+                    }
+                }
+            case (.float16, _):
                 var halves = [UInt16](repeating: 0, count: tensor.count)
-                try halves.withUnsafeMutableBytes { try source.read(into: $0, at: start, path) }
+                try halves.withUnsafeMutableBytes(fill)
                 imprint_float16_to_float32(halves, values.baseAddress, values.count)
             default:
                 throw SafetensorsError(

@@ -11,6 +11,7 @@ extension Safetensors {
     ///   - tensors: no two of the same name, none named `__metadata__`.
     ///   - precision: how the numbers of tensors that do not say it themselves are stored; float16 rounds to nearest, ties to even.
     ///   - url: the file.
+    ///   - checksumKey: under what a checksum of data and digest is stored; none where left out.
     ///   - metadata: gives the texts to store, from the SHA-256 digest of the data in hexadecimal.
     ///
     /// - Returns: the digest.
@@ -18,12 +19,18 @@ extension Safetensors {
     /// Throws `SafetensorsError` where a finite number is beyond float16, `FileError` where the file cannot be written.
     @discardableResult
     public static func write(
-        _ tensors: [Tensor], as precision: Precision = .float32, to url: URL,
+        _ tensors: [Tensor], as precision: Precision = .float32, to url: URL, checksumKey: String? = nil,
         metadata: (_ dataDigest: String) -> [String: String]
     ) throws -> String {
         let (data, descriptions) = try encoded(tensors, as: precision, path: url.path)
         let digest = SHA256.hexadecimal(of: data)
-        let header = Header(metadata: metadata(digest), tensors: descriptions).encoded
+        var texts = metadata(digest)
+        if let checksumKey {
+            var checksum = Checksum()
+            data.withUnsafeBytes { checksum.update($0) }
+            texts[checksumKey] = checksum.hexadecimal(digest: digest)
+        }
+        let header = Header(metadata: texts, tensors: descriptions).encoded
         let length = withUnsafeBytes(of: UInt64(header.count).littleEndian, Array.init)
         try AtomicFile.write(to: url) { output in
             try output.write(length + header)
@@ -47,14 +54,14 @@ extension Safetensors {
         }
         var data: [UInt8] = []
         data.reserveCapacity(
-            tensors.reduce(0) { $0 + $1.values.count * ($1.precision ?? precision).elementType.byteCount })
+            tensors.reduce(0) { $0 + $1.values.count * $1.elementType(in: precision).byteCount })
         var descriptions: [TensorDescription] = []
         for tensor in tensors {
             precondition(tensor.name != "__metadata__", "a tensor cannot be named __metadata__")
             let start = data.count
-            let precision = tensor.precision ?? precision
-            switch precision {
-            case .float32: tensor.values.withUnsafeBytes { data += $0 }
+            let elementType = tensor.elementType(in: precision)
+            switch elementType {
+            case .int8: data += tensor.values.map { UInt8(bitPattern: Int8($0)) }
             case .float16:
                 var halves = [UInt16](repeating: 0, count: tensor.values.count)
                 if imprint_float32_to_float16(tensor.values, &halves, halves.count) > 0,
@@ -63,11 +70,11 @@ extension Safetensors {
                     throw SafetensorsError(path: path, problem: .exceedsFloat16(tensor: tensor.name, value: value))
                 }
                 halves.withUnsafeBytes { data += $0 }
+            default: tensor.values.withUnsafeBytes { data += $0 }
             }
             descriptions.append(
                 TensorDescription(
-                    name: tensor.name, elementType: precision.elementType, shape: tensor.shape,
-                    byteRange: start..<data.count))
+                    name: tensor.name, elementType: elementType, shape: tensor.shape, byteRange: start..<data.count))
         }
         return (data, descriptions)
     }

@@ -1,3 +1,4 @@
+internal import CImprintKernels
 public import Foundation
 public import ImprintImages
 public import ImprintNetwork
@@ -6,8 +7,19 @@ public import ImprintNetwork
 ///
 /// On disk it is a safetensors file (`*.imprint`); docs/weights-file.md specifies it.
 public struct WeightsFile: Sendable {
-    /// The format that this version writes, and the newest that it reads.
-    public static let formatVersion = 1
+    /// The newest format that this version reads; it writes the oldest that has what is to be stored.
+    public static let formatVersion = 2
+
+    /// How parameters are stored.
+    public enum Storage: String, Sendable, Codable, CaseIterable {
+        /// As they are, 4 bytes each.
+        case float32
+        /// Rounded to the nearest float16, 2 bytes each.
+        case float16
+        /// The weights of convolutions and dense layers rounded to whole multiples of a factor for each output, a byte each; the others
+        /// as they are.
+        case int8
+    }
 
     /// The layers.
     public let network: Network
@@ -25,8 +37,10 @@ public struct WeightsFile: Sendable {
     public let base: String?
     /// What keeps the model from forgetting while it is tuned to one person; `nil` where nothing does.
     public let rehearsal: Rehearsal?
-    /// How the parameters are stored.
+    /// How `write(to:)` stores the parameters.
     public let precision: Safetensors.Precision
+    /// How the file that this was read from stores the parameters; as `precision` where it was not read from one.
+    public let storage: Storage
     /// The SHA-256 digest of the tensors in the file that this was read from; `nil` where it was not read from one.
     public let digest: String?
 
@@ -52,6 +66,7 @@ public struct WeightsFile: Sendable {
         self.base = base
         self.rehearsal = rehearsal
         self.precision = precision
+        storage = precision == .float16 ? .float16 : .float32
         digest = nil
     }
 }
@@ -65,6 +80,7 @@ private enum Key {
     static let spotting = "imprint.spotting"
     static let training = "imprint.training"
     static let digest = "imprint.digest"
+    static let checksum = "imprint.checksum"
     static let base = "imprint.base"
     static let rehearsal = "imprint.rehearsal"
 }
@@ -75,15 +91,19 @@ extension WeightsFile {
     /// Writes the file at `url`, which is replaced as `AtomicFile` does it.
     ///
     /// Equal content gives equal bytes.
+    /// - Parameter storage: how the parameters are stored, as `precision` says where `nil`. What was read from a file of 8 bits is
+    ///   written as float32, since it may have been trained further.
     /// - Returns: the digest of the tensors, to which a personalization is bound.
     /// - Throws: `WeightsFileError` where labels and network do not match or a parameter is not finite,
     ///   `SafetensorsError` where a parameter is beyond float16, `FileError` where the file cannot be written.
     @discardableResult
-    public func write(to url: URL) throws -> String {
+    public func write(to url: URL, as storage: Storage? = nil) throws -> String {
         do {
             try checkFit(network, labels, preprocessing, spotting)
+            for entry in parameters.layout.entries { try checkFinite(entry, of: parameters) }
+            let tensors = tensors(as: storage)
             var texts = [
-                Key.format: "\(Self.formatVersion)",
+                Key.format: tensors.contains(where: \.isInt8) ? "2" : "1",
                 Key.network: try json(network),
                 Key.labels: try json(labels),
                 Key.preprocessing: try json(preprocessing),
@@ -95,8 +115,7 @@ extension WeightsFile {
             if let problem = rehearsal?.problem(network, labels) {
                 throw WeightsFileError.Problem.invalidMetadata(key: Key.rehearsal, reason: problem)
             }
-            for entry in parameters.layout.entries { try checkFinite(entry, of: parameters) }
-            return try Safetensors.write(tensors, as: precision, to: url) { digest in
+            return try Safetensors.write(tensors, as: floats(storage), to: url, checksumKey: Key.checksum) { digest in
                 texts.merging([Key.digest: digest]) { $1 }
             }
         } catch let problem as WeightsFileError.Problem {
@@ -104,16 +123,26 @@ extension WeightsFile {
         }
     }
 
-    /// The digest that the file of these parameters has when it is written.
+    /// The digest that the file of these parameters has when `write(to:)` writes it.
     /// - Throws: `SafetensorsError` where a parameter is beyond float16.
     public func tensorDigest() throws -> String {
-        try Safetensors.digest(tensors, as: precision, path: "the model \(network.name)")
+        try Safetensors.digest(tensors(as: nil), as: precision, path: "the model \(network.name)")
     }
 
-    private var tensors: [Safetensors.Tensor] {
-        parameters.layout.entries.map { entry in
-            Safetensors.Tensor(
-                name: entry.name, shape: entry.parameter.shape, values: parameters.withValues(of: entry) { Array($0) })
+    /// How numbers are stored that are not in 8 bits.
+    private func floats(_ storage: Storage?) -> Safetensors.Precision {
+        storage.map { $0 == .float16 ? .float16 : .float32 } ?? precision
+    }
+
+    private func tensors(as storage: Storage?) -> [Safetensors.Tensor] {
+        parameters.layout.entries.flatMap { entry in
+            storage == .int8 && QuantizedWeights.suits(entry.parameter)
+                ? QuantizedWeights.tensors(of: entry, in: parameters)
+                : [
+                    Safetensors.Tensor(
+                        name: entry.name, shape: entry.parameter.shape,
+                        values: parameters.withValues(of: entry) { Array($0) })
+                ]
         } + (rehearsal.map { [$0.tensor] } ?? [])
     }
 }
@@ -122,8 +151,10 @@ extension WeightsFile {
 
 /// How the metadata of one format becomes that of the next, by the older one's number.
 ///
-/// Format 1 is the first, so nothing leads to it.
-private let migrations: [Int: @Sendable ([String: String]) throws(WeightsFileError.Problem) -> [String: String]] = [:]
+/// Format 2 added tensors of 8 bits, and changed nothing of what format 1 has.
+private let migrations: [Int: @Sendable ([String: String]) throws(WeightsFileError.Problem) -> [String: String]] = [
+    1: { metadata throws(WeightsFileError.Problem) in metadata }
+]
 
 extension WeightsFile {
     /// Reads the file at `url` and checks all of it.
@@ -157,26 +188,48 @@ extension WeightsFile {
         try checkFit(network, labels, preprocessing, spotting)
 
         // The tensors' shapes agree with the length of the file, so after this comparison the parameters take no more
-        // memory than the file has bytes (twice as many from float16).
+        // memory than the file has bytes (twice as many from float16, four times as many from 8 bits).
         let layout = ParameterLayout(network)
         // Without the photos' labels, features are a tensor like any other that does not belong there.
-        let own = file.header.tensors.filter { texts[Key.rehearsal] == nil || $0.name != Rehearsal.tensorName }
+        var own = file.header.tensors.filter { texts[Key.rehearsal] == nil || $0.name != Rehearsal.tensorName }
+        // Format 1 has no tensors of 8 bits, so factors are left over there.
+        let isOldest = file.header.metadata[Key.format] == "1"
+        let factorTensors = isOldest ? [:] : try QuantizedWeights.factorTensors(in: file.header)
+        let factorNames = Set(factorTensors.values.map(\.name))
+        own.removeAll { factorNames.contains($0.name) }
         let report = LoadingReport(layout, source: own.map { ($0.name, $0.shape) })
         guard report.isComplete else { throw WeightsFileError.Problem.incomplete(report) }
         let expected = try text(Key.digest, in: texts)
-        let found = try file.dataDigest()
-        guard found == expected else { throw WeightsFileError.Problem.damaged(found: found, expected: expected) }
-        digest = found
-        precision = own.contains { $0.elementType == .float16 } ? .float16 : .float32
+        let isInt8 = !factorTensors.isEmpty
+        precision = !isInt8 && own.contains { $0.elementType == .float16 } ? .float16 : .float32
+        storage = isInt8 ? .int8 : precision == .float16 ? .float16 : .float32
 
         parameters = try Parameters(layout)
-        try parameters.load(from: file)
+        let factors = try QuantizedWeights.factors(factorTensors, in: file)
+        var checksum = Checksum()
+        var features: (values: [Float], shape: [Int])?
+        // In the order of the data; what is not the network's are factors and features.
+        for tensor in file.header.tensors {
+            if let entry = layout[tensor.name] {
+                try parameters.withValues(of: entry) {
+                    try file.read(tensor, times: factors[tensor.name], into: $0, checksum: &checksum)
+                }
+            } else {
+                let values = try file.values(of: tensor, checksum: &checksum)
+                if !factorNames.contains(tensor.name) { features = (values, tensor.shape) }
+            }
+        }
+        if checksum.hexadecimal(digest: expected) != texts[Key.checksum] {
+            let found = try file.dataDigest()
+            guard found == expected else { throw WeightsFileError.Problem.damaged(found: found, expected: expected) }
+        }
+        digest = expected
         for entry in layout.entries { try checkFinite(entry, of: parameters) }
         guard texts[Key.rehearsal] != nil else {
             rehearsal = nil
             return
         }
-        let rehearsal = try Rehearsal(labels: value(Key.rehearsal, in: texts), file)
+        let rehearsal = try Rehearsal(labels: value(Key.rehearsal, in: texts), features)
         if let problem = rehearsal.problem(network, labels) {
             throw WeightsFileError.Problem.invalidMetadata(key: Key.rehearsal, reason: problem)
         }
@@ -244,8 +297,8 @@ func checkFit(
 func checkFinite(
     _ entry: ParameterLayout.Entry, of parameters: Parameters
 ) throws(WeightsFileError.Problem) {
-    let isFinite = parameters.withValues(of: entry) { values in values.allSatisfy(\.isFinite) }
-    guard isFinite else { throw .notFinite(tensor: entry.name) }
+    let isFinite = parameters.withValues(of: entry) { imprint_all_finite($0.baseAddress, $0.count) }
+    guard isFinite != 0 else { throw .notFinite(tensor: entry.name) }
 }
 
 /// The text that stands under `key`.

@@ -25,10 +25,10 @@ public struct WeightsFileError: Error, Equatable, CustomStringConvertible {
         case otherBase(found: String, expected: String)
         /// A safetensors file that some other program wrote.
         case foreign
-        /// The format is newer than this version of Imprint.
-        case newerFormat(found: Int)
-        /// The format is none that any version of Imprint wrote.
-        case unknownFormat(found: String)
+        /// The format is newer than this version of Imprint, which reads files of the kind up to `newest`.
+        case newerFormat(found: Int, newest: Int = WeightsFile.formatVersion)
+        /// The format is none that any version of Imprint wrote; this one reads files of the kind up to `newest`.
+        case unknownFormat(found: String, newest: Int = WeightsFile.formatVersion)
         /// An entry of the metadata is not there.
         case missingMetadata(key: String)
         /// An entry of the metadata cannot be understood.
@@ -43,6 +43,8 @@ public struct WeightsFileError: Error, Equatable, CustomStringConvertible {
         case inputShape(found: Shape, expected: Shape)
         /// The file's tensors are not the network's.
         case incomplete(LoadingReport)
+        /// A tensor of 8 bits has no factors that could belong to it.
+        case invalidFactors(tensor: String, reason: String)
         /// The tensors' bytes have another digest than the file says.
         case damaged(found: String, expected: String)
         /// A tensor holds an infinite number, or something that is no number.
@@ -51,7 +53,6 @@ public struct WeightsFileError: Error, Equatable, CustomStringConvertible {
 
     /// The file, what was found, what was expected and what to do.
     public var description: String {
-        let newest = WeightsFile.formatVersion
         let text =
             switch problem {
             case .checkpoint:
@@ -66,9 +67,9 @@ public struct WeightsFileError: Error, Equatable, CustomStringConvertible {
             case .foreign:
                 "is a safetensors file, but not one of Imprint's: its metadata has no imprint.format; "
                     + "train a model with imprint train"
-            case .newerFormat(let found):
+            case .newerFormat(let found, let newest):
                 "was written by a newer Imprint (format \(found)); this one reads up to \(newest); update Imprint"
-            case .unknownFormat(let found):
+            case .unknownFormat(let found, let newest):
                 "has the format \(found.debugDescription), which no Imprint ever wrote; this one reads 1 to \(newest); "
                     + "get the file again from where it came"
             case .missingMetadata(let key):
@@ -85,6 +86,8 @@ public struct WeightsFileError: Error, Equatable, CustomStringConvertible {
                 "prepares images as \(found) for a network that takes \(expected); both must be the same"
             case .incomplete(let report):
                 "holds other tensors than its network needs; get the file again from where it came\n\(report)"
+            case .invalidFactors(let tensor, let reason):
+                "cannot be used: \(reason) of the tensor \(tensor), whose elements are I8; get the file again from where it came"
             case .damaged(let found, let expected):
                 "is damaged: the digest of its tensors is \(found), expected \(expected); "
                     + "get the file again from where it came"

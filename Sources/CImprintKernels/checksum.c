@@ -1,0 +1,74 @@
+#include "imprint_kernels.h"
+
+#include "clones.h"
+
+#include <string.h>
+
+#if defined(__x86_64__) && defined(__linux__)
+#include <nmmintrin.h>
+#elif defined(__ARM_FEATURE_CRC32)
+#include <arm_acle.h>
+#endif
+
+// The remainders of four bits, of the polynomial 0x1EDC6F41 with its bits reversed.
+static const uint32_t remainders[16] = {
+    0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3, 0x61c69362, 0x7198540d,
+    0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9, 0xc38d26c4, 0xd3d3e1ab, 0xe330a81a, 0xf36e6f75,
+};
+
+static uint32_t by_table(uint32_t state, const uint8_t *bytes, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        state ^= bytes[i];
+        state = (state >> 4) ^ remainders[state & 15];
+        state = (state >> 4) ^ remainders[state & 15];
+    }
+    return state;
+}
+
+uint32_t imprint_crc32c_by_table(uint32_t checksum, const void *bytes, size_t count) {
+    return ~by_table(~checksum, bytes, count);
+}
+
+#if defined(__x86_64__) && defined(__linux__)
+__attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t state, const uint8_t *bytes, size_t count) {
+    uint64_t wide = state;
+    for (; count >= 8; bytes += 8, count -= 8) {
+        uint64_t word;
+        memcpy(&word, bytes, 8);
+        wide = _mm_crc32_u64(wide, word);
+    }
+    state = (uint32_t)wide;
+    for (; count > 0; bytes++, count--) state = _mm_crc32_u8(state, *bytes);
+    return state;
+}
+#elif defined(__ARM_FEATURE_CRC32)
+static uint32_t by_instruction(uint32_t state, const uint8_t *bytes, size_t count) {
+    for (; count >= 8; bytes += 8, count -= 8) {
+        uint64_t word;
+        memcpy(&word, bytes, 8);
+        state = __crc32cd(state, word);
+    }
+    for (; count > 0; bytes++, count--) state = __crc32cb(state, *bytes);
+    return state;
+}
+#endif
+
+uint32_t imprint_crc32c(uint32_t checksum, const void *bytes, size_t count) {
+#if defined(__x86_64__) && defined(__linux__)
+    if (__builtin_cpu_supports("sse4.2")) return ~by_instruction(~checksum, bytes, count);
+#elif defined(__ARM_FEATURE_CRC32)
+    return ~by_instruction(~checksum, bytes, count);
+#endif
+    return imprint_crc32c_by_table(checksum, bytes, count);
+}
+
+CLONES int imprint_all_finite(const float *x, size_t count) {
+    uint32_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], 4);
+        // All bits of the exponent are set in what is no number.
+        found |= (bits & 0x7f800000) == 0x7f800000;
+    }
+    return !found;
+}
