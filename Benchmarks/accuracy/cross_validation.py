@@ -1,7 +1,7 @@
 """How well `imprint train` does on photos that it has not seen, fold by fold.
 
     python3 Benchmarks/accuracy/cross_validation.py PHOTOS [--imprint .build/release/imprint] [--folds 5] [--only 1,2] \\
-        [--seeds 1,2,3] [--groups GROUPS.json] [--artwork-only] [--jobs 1] [--threads N] [--keep DIR] \\
+        [--seeds 1,2,3] [--groups GROUPS.json] [--artwork-only] [--mirror] [--jobs 1] [--threads N] [--keep DIR] \\
         [-- OPTIONS OF imprint train]
 
 The photos are divided into folds, so that those which belong together are in one: those that `imprint audit` finds, or those that
@@ -36,6 +36,7 @@ def main():
     parser.add_argument("--seeds", type=numbers, default=[1])
     parser.add_argument("--groups", type=Path, help="which photos belong together; what imprint audit finds where left out")
     parser.add_argument("--artwork-only", action="store_true", help="train without photos of the labels of --artwork")
+    parser.add_argument("--mirror", action="store_true", help="evaluate with --mirror")
     parser.add_argument("--jobs", type=int, default=1, help="how many folds to train side by side")
     parser.add_argument("--threads", type=int, help="the threads of each; the cores divided by the jobs where left out")
     parser.add_argument("--keep", type=Path, help="a folder for models and predictions, which are not made again")
@@ -98,6 +99,8 @@ def measure(given, options, threads, keep, seed, fold, train, test):
     run = {
         "options": options, "train": sorted(str(Path(path).relative_to(given.photos)) for path in train),
         "test": sorted(str(Path(path).relative_to(given.photos)) for path in test)}
+    if given.mirror:
+        run["mirror"] = True
     if file.exists():
         kept = json.loads(file.read_text())
         if kept["run"] != run:
@@ -113,7 +116,8 @@ def measure(given, options, threads, keep, seed, fold, train, test):
             given.imprint, "train", str(place / "train"), "--output", str(model), "--seed", str(seed), "--threads", str(threads),
             "--json", *options)[-1]
         *images, found = lines(
-            given.imprint, "evaluate", str(model), str(place / "test"), "--images", "--threads", str(threads), "--json")
+            given.imprint, "evaluate", str(model), str(place / "test"), "--images", "--threads", str(threads), "--json",
+            *(["--mirror"] if given.mirror else []))
         for image in images:
             image["file"] = str(Path(image["file"]).relative_to(place / "test"))
     result = {"run": run, "seconds": finished["seconds"], "evaluation": found, "images": images}

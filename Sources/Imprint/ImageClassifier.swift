@@ -2,6 +2,7 @@ public import Foundation
 internal import ImprintCore
 public import ImprintFormats
 public import ImprintImages
+internal import ImprintNetwork
 
 /// A trained model, ready to say what is in an image.
 ///
@@ -18,6 +19,8 @@ public final class ImageClassifier: Sendable {
     public let weights: WeightsFile
     /// What one person's photos add to it; `nil` where nothing does.
     public let personalization: Personalization?
+    /// Whether an image's mirror image is looked at too, and the mean of both taken: that of the logits.
+    public let averagesMirrored: Bool
     let workers: Workers
     /// What computes confidences, one after the other.
     private let stages: [PlanPool]
@@ -32,9 +35,17 @@ public final class ImageClassifier: Sendable {
     /// - Parameters:
     ///   - weights: The model.
     ///   - threads: How many threads one classification may use.
-    /// - Throws: `NetworkError` where the network is not a classifier.
-    public init(_ weights: WeightsFile, threads: Int = 1) throws {
+    ///   - averagesMirrored: Whether to look at an image's mirror image too.
+    /// - Throws: `NetworkError` where the network is not a classifier, `ImprintError.invalidSetting` where a model that spots marks is to look
+    ///   at mirror images.
+    public init(_ weights: WeightsFile, threads: Int = 1, averagesMirrored: Bool = false) throws {
+        guard weights.spotting == nil || !averagesMirrored else {
+            throw ImprintError.invalidSetting(
+                name: "averagesMirrored (--mirror)", found: "true",
+                expected: "false for a model that spots marks: it looks at each photo in many sizes already")
+        }
         self.weights = weights
+        self.averagesMirrored = averagesMirrored
         personalization = nil
         base = nil
         workers = Workers(threads)
@@ -48,6 +59,7 @@ public final class ImageClassifier: Sendable {
         weights = base.weights
         self.personalization = personalization
         self.base = base
+        averagesMirrored = base.averagesMirrored
         workers = base.workers
         features = base.features
         if weights.spotting == nil {
@@ -72,8 +84,8 @@ public final class ImageClassifier: Sendable {
 
     /// Reads a weights file and makes a classifier of it.
     /// - Throws: What reading a weights file throws; see `WeightsFile`.
-    public convenience init(contentsOf url: URL, threads: Int = 1) throws {
-        try self.init(WeightsFile(contentsOf: url), threads: threads)
+    public convenience init(contentsOf url: URL, threads: Int = 1, averagesMirrored: Bool = false) throws {
+        try self.init(WeightsFile(contentsOf: url), threads: threads, averagesMirrored: averagesMirrored)
     }
 
     /// Trains a classifier from a folder of images, one sub-folder per label; see `Trainer` for progress and more.
@@ -126,6 +138,22 @@ public final class ImageClassifier: Sendable {
 
     /// The confidence in every label, in the order of `labels`, for an image that has the size of the network's input.
     func confidences(prepared image: Image) throws(ImprintError) -> [Float] {
+        let confidences = try confidences(ofOne: image)
+        guard averagesMirrored else { return confidences }
+        let mirrored = try self.confidences(ofOne: image.mirrored)
+        // The mean of logits is the geometric mean of what is odds.
+        let products = zip(confidences, mirrored).map { ($0 * $1).squareRoot() }
+        guard weights.network.nodes.last?.layer is Sigmoid else {
+            let sum = products.reduce(0, +)
+            return sum > 0 ? products.map { $0 / sum } : confidences
+        }
+        return zip(products, zip(confidences, mirrored)).map { product, pair in
+            let rest = ((1 - pair.0) * (1 - pair.1)).squareRoot()
+            return product + rest > 0 ? product / (product + rest) : 0.5
+        }
+    }
+
+    private func confidences(ofOne image: Image) throws(ImprintError) -> [Float] {
         var confidences = stages[0].withPlan { plan in
             weights.preprocessing.normalize(image, into: plan.input)
             plan.forward(count: 1)

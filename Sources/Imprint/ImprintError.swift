@@ -4,10 +4,14 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
     case invalidSetting(name: String, found: String, expected: String)
     /// The folder to evaluate on has labels that the model does not know, or the other way round.
     case labelMismatch(folder: String, unknown: [String], labels: [String])
+    /// Two models to be compared have not the same labels; these are those that only one of them has.
+    case labelsDiffer(first: [String], second: [String])
     /// The loss is no longer a number.
     case diverged(epoch: Int, learningRate: Float)
     /// There is nothing to replace in a base: it has no dense layer at its end.
     case noHead(network: String)
+    /// The head of a base to train from does not read means over the picture.
+    case noMeans(network: String)
     /// What a model computes for an image are no numbers.
     case noConfidence(network: String)
     /// A model does not know from which confidence on some of its labels are to be believed.
@@ -54,17 +58,23 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
         case .labelMismatch(let folder, let unknown, let labels):
             "\(folder) has the folders \(unknown.joined(separator: ", ")), which are no labels; "
                 + "the labels are \(labels.joined(separator: ", ")). Rename the folders, or use the model or data set that has them"
+        case .labelsDiffer(let first, let second):
+            "the models have not the same labels: only the first has \(few(first)), only the second \(few(second)); compare models "
+                + "that tell the same labels apart"
         case .diverged(let epoch, let learningRate):
             "the loss is no longer a number in epoch \(epoch), at a learning rate of \(learningRate); "
                 + "train again with a lower one, for example \(learningRate / 4)"
         case .noHead(let network):
-            "the network \"\(network)\" of the base does not end in a dense layer, so there is no head to train anew"
+            "the network \"\(network)\" has no dense layer before a softmax at its end, so there is no head to train or tune; where it ends in "
+                + "an averaged convolution or in sigmoids, imprint train --base gives it one"
+        case .noMeans(let network):
+            "the head of the network \"\(network)\" of the base does not read means over the picture, so that it cannot read maxima "
+                + "as well; leave out poolsMaximum (--pool-maximum)"
         case .noConfidence(let network):
             "the network \"\(network)\" of the model computes no numbers for an image: its parameters or its preprocessing are "
                 + "too large; train it again with a lower learning rate, or get the file again from where it came"
         case .notMeasured(let what, let labels):
-            "the model has no \(what) of \(labels.prefix(5).joined(separator: ", "))"
-                + (labels.count > 5 ? " and \(labels.count - 5) more labels" : "")
+            "the model has no \(what) of \(few(labels))"
                 + ": its training measured none on images of them, nor does a personalization of labels that it adds; choose a threshold as a "
                 + "number, or train it again with images of every label to validate on"
         case .stoppedTooEarly(nil):
@@ -114,4 +124,10 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
             "\(reason). This file is a checkpoint to resume from: remove it to begin anew"
         }
     }
+}
+
+/// The first of some labels, and how many more there are.
+private func few(_ labels: [String]) -> String {
+    guard !labels.isEmpty else { return "none" }
+    return labels.prefix(5).joined(separator: ", ") + (labels.count > 5 ? " and \(labels.count - 5) more labels" : "")
 }

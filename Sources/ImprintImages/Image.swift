@@ -49,3 +49,18 @@ extension Image {
         return Image(width: width, height: height, channels: 3, samples: opaque)
     }
 }
+
+extension Image {
+    /// The image with left and right exchanged.
+    public var mirrored: Image {
+        var samples: [UInt8] = []
+        samples.reserveCapacity(self.samples.count)
+        for row in 0..<height {
+            for column in (0..<width).reversed() {
+                let place = (row * width + column) * channels
+                samples += self.samples[place..<(place + channels)]
+            }
+        }
+        return Image(width: width, height: height, channels: channels, samples: samples)
+    }
+}

@@ -65,6 +65,64 @@ extension Network {
         return try Network(name: name, input: input, nodes: nodes)
     }
 
+    /// The network up to what tells labels apart, then a new dense layer and a softmax.
+    ///
+    /// For networks that have no `headName`: those that end in a convolution whose result is averaged over the picture (SqueezeNet),
+    /// or in sigmoids. The dense layer has the name of the layer that it takes the place of; what that reads is averaged over the
+    /// picture before.
+    /// - Returns: `nil` where the last layer with parameters is neither a dense layer nor a convolution, or is the first of all.
+    public func withNewHead(outputs: Int) throws(NetworkError) -> Network? {
+        let last = nodes.indices.last { !nodes[$0].layer.parameters(for: inputShapes(of: $0)).isEmpty }
+        guard let place = last, place > 0, nodes[place].layer is Dense || nodes[place].layer is Convolution else {
+            return nil
+        }
+        let old = nodes[place]
+        var kept = Array(nodes[..<place])
+        func add(_ name: String, _ layer: any Layer, _ inputs: [String]) -> String {
+            var unused = name
+            while kept.contains(where: { $0.name == unused }) { unused += "_" }
+            kept.append(Node(name: unused, layer: layer, inputs: inputs))
+            return unused
+        }
+        var inputs = old.inputs
+        if inputShapes(of: place)[0].pixels > 1 { inputs = [add("\(old.name).mean", GlobalAveragePool(), inputs)] }
+        let head = add(old.name, Dense(outputChannels: outputs), inputs)
+        _ = add("probabilities", Softmax(), [head])
+        return try Network(name: name, input: input, nodes: kept)
+    }
+
+    /// The same network with a head that reads the highest value of each channel besides its mean over the picture.
+    ///
+    /// [mean, factor · maximum], twice as many channels: what is small in a picture is lost in a mean, and maxima alone are noisy. The
+    /// factor, one a channel, is trained, and should begin with `maximumFactor` (fast.ai's "concat pooling" has none, and normalises
+    /// instead).
+    /// - Returns: The network and the name of the factors; `nil` where the head does not read means over the picture.
+    public func poolingMaximum() throws(NetworkError) -> (network: Network, factors: String)? {
+        guard let head = nodes.firstIndex(where: { $0.name == headName }) else { return nil }
+        var place = sources[head][0]
+        while place >= 0, nodes[place].layer is Flatten || nodes[place].layer is Dropout { place = sources[place][0] }
+        guard place >= 0, shapes[place].pixels == 1, inputShapes(of: place)[0].pixels > 1,
+            nodes[place].averagesAll(inputShapes(of: place)[0])
+        else { return nil }
+        let mean = nodes[place]
+        let names = Set(nodes.map(\.name))
+        func unused(_ name: String) -> String { names.contains(name) ? unused(name + "_") : name }
+        let (maximum, scaled) = (unused("\(mean.name).maximum"), unused("\(mean.name).maximum.scaled"))
+        let both = unused("\(mean.name).both")
+        let added = [
+            Node(name: maximum, layer: GlobalMaxPool(), inputs: mean.inputs),
+            Node(name: scaled, layer: Affine(extent: .channels, hasShift: false), inputs: [maximum]),
+            Node(name: both, layer: Concat(), inputs: [mean.name, scaled]),
+        ]
+        let rest = nodes[(place + 1)...].map { node in
+            Node(name: node.name, layer: node.layer, inputs: node.inputs.map { $0 == mean.name ? both : $0 })
+        }
+        return (try Network(name: name, input: input, nodes: nodes[...place] + added + rest), "\(scaled).scale")
+    }
+
+    /// What the factors of maxima begin with: in networks with ReLU it makes them about as large as the means.
+    public static let maximumFactor: Float = 0.2
+
     /// The same network with norms that normalise with their running statistics, and leave them as they are, in training too.
     ///
     /// Their scales and shifts are trained as before.
@@ -109,5 +167,17 @@ extension Network {
             }
         }
         return pixels
+    }
+}
+
+extension Network.Node {
+    /// Whether the layer gives the mean of each channel over a whole picture of this shape.
+    fileprivate func averagesAll(_ input: Shape) -> Bool {
+        switch layer {
+        case is GlobalAveragePool: true
+        case let mean as Mean: mean.axes == [.height, .width]
+        case let pool as AveragePool: pool.kernelSize == Size(height: input.height, width: input.width)
+        default: false
+        }
     }
 }

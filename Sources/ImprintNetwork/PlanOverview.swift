@@ -61,11 +61,7 @@ extension Plan {
                     savedByteCount: buffers.memory.saved, scratchByteCount: buffers.memory.scratch,
                     preparedByteCount: buffers.memory.prepared)
             }
-            // A description may come from a file that nobody vouches for, so the sum may exceed what an Int holds.
-            multiplications = layers.reduce(0) { sum, layer in
-                let (result, overflow) = sum.addingReportingOverflow(layer.multiplications)
-                return overflow ? .max : result
-            }
+            multiplications = saturatingSum(layers.map(\.multiplications))
             batchSize = options.batchSize
             mode = options.mode
             threads = options.workers.count

@@ -38,6 +38,90 @@ import Testing
         #expect(try alone.splitAtHead() == nil)
     }
 
+    @Test("What ends in an averaged convolution or in sigmoids gets a new dense head", arguments: [true, false])
+    func newHead(isConvolution: Bool) throws {
+        var net = NetworkBuilder(name: "squeezed", input: Shape(height: 9, width: 9, channels: 3))
+        net.add(Convolution(outputChannels: 8, kernelSize: 3))
+        net.add(ReLU())
+        if isConvolution {
+            net.add(Convolution(outputChannels: 10, kernelSize: 1))
+            net.add(ReLU())
+            net.add(GlobalAveragePool())
+            net.add(Softmax())
+        } else {
+            net.add(GlobalAveragePool())
+            net.add(Dense(outputChannels: 10))
+            net.add(Sigmoid())
+        }
+        let network = try net.network()
+        #expect(network.headName == nil)
+        let renewed = try #require(try network.withNewHead(outputs: 2))
+        let head = try #require(renewed.headName)
+        #expect(network.nodes.contains { $0.name == head })
+        #expect(renewed.output == Shape(channels: 2))
+        #expect(
+            renewed.nodes.map { type(of: $0.layer).kind } == [
+                "convolution", "relu", "globalAveragePool", "dense", "softmax",
+            ])
+        #expect(renewed.headChannels == 8)
+        #expect(try renewed.splitAtHead() != nil)
+    }
+
+    @Test(
+        "A head can read maxima besides means, however these are taken",
+        arguments: [
+            [GlobalAveragePool()], [GlobalAveragePool(), Flatten(), Dropout(rate: 0.2)],
+            [Mean(axes: [.height, .width])], [AveragePool(kernelSize: Size(height: 5, width: 6)), Flatten()],
+        ] as [[any Layer]])
+    func maxima(layers: [any Layer]) throws {
+        var net = NetworkBuilder(name: "pooled", input: Shape(height: 5, width: 6, channels: 3))
+        for layer in layers { net.add(layer) }
+        net.add(Dense(outputChannels: 2), named: "head")
+        let network = try net.network()
+        let (pooling, factors) = try #require(try network.poolingMaximum())
+        #expect(pooling.headName == "head" && pooling.headChannels == 6)
+        #expect(try pooling.poolingMaximum() == nil)
+
+        let parameters = try Parameters(pooling, seed: 3)
+        parameters[factors] = [0.5, 2, 3]
+        let images = randomValues(2 * network.input.count, "pixels")
+        let weight = try #require(parameters["head.weight"])
+        let bias = try #require(parameters["head.bias"])
+        var expected: [Float] = []
+        for image in 0..<2 {
+            let channels = (0..<3).map { channel in (0..<30).map { images[image * 90 + $0 * 3 + channel] } }
+            let features =
+                channels.map { $0.reduce(0, +) / 30 } + zip([0.5, 2, 3], channels).map { $0 * ($1.max() ?? 0) }
+            expected += (0..<2).map { output in
+                bias[output] + (0..<6).reduce(0) { $0 + features[$1] * weight[$1 * 2 + output] }
+            }
+        }
+        for (found, expected) in zip(try output(pooling, of: images, parameters), expected) {
+            #expect(abs(found - expected) < 1e-5)
+        }
+    }
+
+    @Test("A head that reads no means cannot read maxima besides", arguments: ["lenet"]) func noMaxima(
+        name: String
+    ) throws {
+        #expect(try Network.named(name, labels: 2).poolingMaximum() == nil)
+        var maximum = NetworkBuilder(name: "maximum", input: Shape(height: 5, width: 6, channels: 3))
+        maximum.add(GlobalMaxPool())
+        maximum.add(Dense(outputChannels: 2))
+        #expect(try maximum.network().poolingMaximum() == nil)
+    }
+
+    @Test("Where nothing could be replaced there is no new head") func noNewHead() throws {
+        var pooled = NetworkBuilder(name: "headless", input: Shape(height: 4, width: 4, channels: 3))
+        pooled.add(GlobalAveragePool())
+        #expect(try pooled.network().withNewHead(outputs: 2) == nil)
+        var normalized = NetworkBuilder(name: "normalized", input: Shape(height: 4, width: 4, channels: 3))
+        normalized.add(Convolution(outputChannels: 8, kernelSize: 3))
+        normalized.add(BatchNormalization())
+        normalized.add(GlobalAveragePool())
+        #expect(try normalized.network().withNewHead(outputs: 2) == nil)
+    }
+
     @Test(
         "Blocks are the layers whose results have the same size, and the head",
         arguments: [

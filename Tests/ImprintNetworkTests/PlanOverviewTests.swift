@@ -49,6 +49,29 @@ import Testing
         #expect(overview.layers.reduce(0) { $0 + $1.multiplications } == example.multiplications)
     }
 
+    /// PyTorch counts so many parameters of the latter.
+    @Test(
+        "A network has a line for each layer, which come to what its plan takes",
+        arguments: [("mobilenet-v1", 4_231_976), ("resnet-50", 25_557_032)])
+    func layers(_ example: (name: String, parameters: Int)) throws {
+        let network = try Network.named(example.name, labels: 1000)
+        let overview = Network.Overview(network)
+        #expect(overview.parameterCount == example.parameters)
+        #expect(overview.layers.reduce(0) { $0 + $1.parameterCount } == example.parameters)
+        #expect(overview.layers.map(\.name) == network.nodes.map(\.name))
+        #expect(overview.layers.map(\.output) == network.shapes)
+        #expect(overview.layers.map(\.inputs) == network.nodes.map(\.inputs))
+        #expect(overview.layers.last?.kind == "softmax" && overview.layers.last?.multiplications == 0)
+        let plan = Plan.Overview(network, options: Plan.Options(batchSize: 1))
+        #expect(overview.multiplications == plan.multiplications)
+        #expect(overview.memory.arenaByteCount == plan.arenaByteCount)
+        #expect(overview.memory.preparedByteCount == plan.preparedByteCount)
+        #expect(overview.memory.parameterByteCount == 4 * ParameterLayout(network).count)
+        #expect(
+            overview.memory.byteCount
+                == plan.arenaByteCount + plan.preparedByteCount + overview.memory.parameterByteCount)
+    }
+
     @Test("The overview has the memory that the plan takes", arguments: [Plan.Mode.prediction, .training], [1, 2])
     func memory(mode: Plan.Mode, threads: Int) throws {
         let network = try Network.named("logonet", labels: 2, inputSize: 33, width: 0.5)
@@ -101,6 +124,7 @@ import Testing
         #expect(overview.multiplications == .max)
         #expect(overview.layers.allSatisfy { $0.multiplications == 1 << 60 })
         #expect(overview.arenaByteCount > 1 << 48)
+        #expect(Network.Overview(network).multiplications == .max)
     }
 
     @Test("The engine is what OpenBLAS and the loops run with")

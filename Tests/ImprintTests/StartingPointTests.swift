@@ -82,6 +82,32 @@ import Testing
         }
     }
 
+    @Test("A head with maxima is new, and begins with factors that make them as large as means") func maxima() throws {
+        try withPictures(perLabel: 4) { folder in
+            // Of 16 pixels a side LogoNet's last map has one place, of which maximum and mean are the same.
+            let base = try train(folder, quickTraining(epochs: 1) { $0.inputSize = 32 })
+            func tuned(_ base: WeightsFile, rate: Float) throws -> WeightsFile {
+                try train(
+                    folder,
+                    quickTraining(epochs: 1) {
+                        $0.start = .base(base, trains: .all)
+                        $0.poolsMaximum = true
+                        $0.learningRate = rate
+                    })
+            }
+            let still = try tuned(base, rate: 0)
+            #expect(still.network.headChannels == base.network.headChannels.map { 2 * $0 })
+            for entry in base.parameters.layout.entries where entry.node != base.network.headName {
+                #expect(still.parameters[entry.name] == base.parameters[entry.name], "\(entry.name)")
+            }
+            let factors = try #require(try base.network.poolingMaximum()?.factors)
+            #expect(Set(try #require(still.parameters[factors])) == [Network.maximumFactor])
+            let moved = try tuned(base, rate: 0.01)
+            #expect(moved.parameters[factors] != still.parameters[factors])
+            #expect(throws: ImprintError.noMeans(network: moved.network.name)) { try tuned(moved, rate: 0) }
+        }
+    }
+
     @Test("A base without a dense layer at its end is refused") func noHead() throws {
         var builder = NetworkBuilder(name: "headless", input: Shape(height: 16, width: 16, channels: 3))
         builder.add(Convolution(outputChannels: 2, kernelSize: 3), named: "conv")

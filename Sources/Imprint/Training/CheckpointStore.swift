@@ -130,6 +130,7 @@ extension TrainingConfiguration {
             "augmentation": augmentation.words.isEmpty ? "none" : augmentation.words.joined(separator: ","),
             "seed": "\(seed)",
         ]
+        if poolsMaximum { settings["pooling"] = "mean and maximum" }
         if let fineTuning = usedFineTuning {
             settings["layer decay"] = "\(fineTuning.layerDecay)"
             settings["stage epochs"] = "\(fineTuning.stageEpochs)"

@@ -56,8 +56,16 @@ extension TrainingConfiguration {
                     cropAndScale: cropAndScale),
                 base: nil)
         case .base(let base, let trains):
-            guard let head = base.network.headName else { throw ImprintError.noHead(network: base.network.name) }
-            let network = try base.network.replacingHead(labels: labels.count)
+            guard var network = try base.network.replacingHead(labels: labels.count), let head = network.headName else {
+                throw ImprintError.noHead(network: base.network.name)
+            }
+            var factors: String?
+            if poolsMaximum {
+                guard let pooling = try network.poolingMaximum() else {
+                    throw ImprintError.noMeans(network: network.name)
+                }
+                (network, factors) = (pooling.network, pooling.factors)
+            }
             let stages = TrainingStages(of: network, trains, epochs: fineTuning.stageEpochs)
             guard epochs > stages.lastBegins else {
                 throw ImprintError.invalidSetting(
@@ -69,8 +77,12 @@ extension TrainingConfiguration {
             let parameters = try Parameters(network, seed: seed)
             parameters.load(from: base.parameters)
             // A head for the same labels goes on from where it was; any other is drawn anew.
-            for entry in parameters.layout.entries where entry.node == head && labels != base.labels {
+            let isNew = labels != base.labels || head != base.network.headName || poolsMaximum
+            for entry in parameters.layout.entries where entry.node == head && isNew {
                 parameters.draw(entry, seed: seed)
+            }
+            if let factors, let count = parameters.layout[factors]?.parameter.count {
+                parameters[factors] = Array(repeating: Network.maximumFactor, count: count)
             }
             let whole = StartingPoint.Part(network: network, parameters: parameters)
             let parts = trains == .head && augmentation.words.isEmpty ? try whole.splitAtHead() : nil
@@ -96,8 +108,9 @@ extension TrainingConfiguration.StartingPoint.Part {
 }
 
 extension Network {
-    /// The same network with a head for another number of labels, and a softmax at its end.
-    fileprivate func replacingHead(labels: Int) throws(NetworkError) -> Network {
+    /// The same network with a head for another number of labels, and a softmax at its end; `nil` where it can have none.
+    fileprivate func replacingHead(labels: Int) throws(NetworkError) -> Network? {
+        guard headName != nil else { return try withNewHead(outputs: labels) }
         let network = try replacingHead(outputs: labels)
         guard let last = network.nodes.last, !(last.layer is Softmax) else { return network }
         let softmax = Node(name: "probabilities", layer: Softmax(), inputs: [last.name])

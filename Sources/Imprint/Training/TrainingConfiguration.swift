@@ -39,6 +39,10 @@ public struct TrainingConfiguration: Sendable {
     public var start: Start
     /// How the layers of a base are trained, where that is more than its head.
     public var fineTuning: FineTuning
+    /// Whether the head of a base reads maxima besides means.
+    ///
+    /// That is for marks that are small in the photos; such a head is always new. See `Network.poolingMaximum()`.
+    public var poolsMaximum: Bool
     /// Where the images to measure progress on come from.
     public var validation: Validation
     /// Whether images are compared first, so that those which show the same (`ImageGroups`) stay on one side of a split, or are
@@ -103,6 +107,7 @@ public struct TrainingConfiguration: Sendable {
     public init() {
         start = .network("logonet")
         fineTuning = FineTuning()
+        poolsMaximum = false
         validation = .split(.automatic)
         keepsGroupsTogether = true
         epochs = 20
