@@ -53,9 +53,12 @@ LAYERS = {
 
 DATA = ("photos-224",)
 
+LOAD = ("mobilenet-v1-224", "resnet-50-224")
+
 SUITES = {
     "train": list(TRAIN),
     "predict": [*PREDICT, *ALONE],
+    "load": list(LOAD),
     "data": list(DATA),
     "layers": [f"{layer}/{part}" if part else layer for layer, parts in LAYERS.items() for part in parts or ("",)],
 }
@@ -67,13 +70,21 @@ TORCH = ["torch-eager", "torch-channels-last", "torch-tuned"]
 PEERS = {
     "train": TORCH + ["tensorflow"],
     "predict": TORCH + ["onnxruntime", "openvino", "ncnn"],
+    "load": ["onnxruntime", "openvino"],
     "data": ["pillow", "opencv"],
     "layers": TORCH,
 }
 
 
+def is_file(case):
+    """Whether a case is a model in a file instead of one of these."""
+    return case.endswith(".onnx")
+
+
 def peers(suite, case):
-    """Those of the suite's programs that know the case: ncnn takes one image at a time."""
+    """Those of the suite's programs that know the case: ncnn takes one image at a time, PyTorch reads no ONNX."""
+    if is_file(case):
+        return [peer for peer in PEERS[suite] if peer not in TORCH]
     if case in ALONE:
         return []
     return [peer for peer in PEERS[suite] if peer != "ncnn" or PREDICT[case][3] == 1]

@@ -3,6 +3,7 @@
     ./run bench --peers                            # training, prediction and data
     ./run bench --peers train logonet-96           # a suite, or the cases whose names begin so
     ./run bench --peers conv3x3-64 --peer torch-tuned --rounds 5 --json
+    ./run bench --peers mobilenet_v2.onnx          # a model in a file, which is imported first
 """
 
 import argparse
@@ -78,6 +79,7 @@ class Comparison:
         self.cores = physical_cores()
         self.versions = {}
         self.missing = []
+        self.imported = {}
 
     def run(self, command, threads):
         """Runs a command on the first `threads` cores, and returns the line that it printed."""
@@ -98,11 +100,23 @@ class Comparison:
     def command(self, peer, suite, case, threads):
         options = ["--threads", str(threads), "--seconds", str(self.options.seconds)]
         options += ["--data", self.options.data] if suite == "data" else []
+        if peer == "imprint" and cases.is_file(case):
+            return [self.options.imprint, "bench", suite, "--model", self.imported_model(case), "--json", *options]
         if peer == "imprint":
             return [self.options.imprint, "bench", suite, "--case", case, "--json", *options]
         script = SCRIPTS.get(peer.partition("-")[0], "runtimes_peer.py")
         python = os.environ.get("IMPRINT_TENSORFLOW_PYTHON", sys.executable) if peer == "tensorflow" else sys.executable
         return [python, str(FOLDER / script), peer, suite, case, *options]
+
+    def imported_model(self, file):
+        """The weights file of a model in a file."""
+        if file not in self.imported:
+            self.imported[file] = f"{self.options.folder}/{len(self.imported)}-{pathlib.Path(file).stem}.imprint"
+            command = [self.options.imprint, "import", file, "--output", self.imported[file]]
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode:
+                sys.exit(done.stderr.strip())
+        return self.imported[file]
 
     def available(self, peers):
         """Those that are asked for and were not found missing."""
@@ -188,7 +202,7 @@ class Table:
             if self.form == "markdown":
                 print("|---" * (6 if self.suite == "train" else 4) + "|---" * len(peers) + "|")
         self.line(
-            [row["case"], str(row["threads"]), row["unit"], spread(row["imprint"]),
+            [pathlib.Path(row["case"]).name if cases.is_file(row["case"]) else row["case"], str(row["threads"]), row["unit"], spread(row["imprint"]),
              *(against(row["peers"].get(peer)) for peer in self.peers)],
             [memory([row["imprint"]]), memory(row["peers"].values())])
 
@@ -224,21 +238,27 @@ def machine(imprint):
 def chosen(names):
     """The cases of the suites, or those whose names begin so, in the order of the tables."""
     every = [(suite, case) for suite, known in cases.SUITES.items() for case in known]
-    wanted = set()
-    for name in names or ["train", "predict", "data"]:
+    wanted, files = set(), []
+    for name in names or ["train", "predict", "load", "data"]:
+        if cases.is_file(name):
+            if not pathlib.Path(name).is_file():
+                note(f"There is no file {name}.")
+                sys.exit(66)
+            files += [(suite, str(pathlib.Path(name).resolve())) for suite in ("predict", "load")]
+            continue
         named = [pair for pair in every if name in pair] or [pair for pair in every if pair[1].startswith(name)]
         if not named:
             known = ", ".join([*cases.SUITES, *dict.fromkeys(case for _, case in every)])
             note(f"No case begins with \"{name}\"; choose from {known}.")
             sys.exit(64)
         wanted.update(named)
-    return [pair for pair in every if pair in wanted]
+    return [pair for pair in every if pair in wanted] + sorted(files, key=lambda pair: pair[0] != "predict")
 
 
 def main():
     parser = argparse.ArgumentParser(
         prog="./run bench --peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("case", nargs="*", help="suites, or the beginnings of cases (default: train, predict and data)")
+    parser.add_argument("case", nargs="*", help="suites, or the beginnings of cases (default: train, predict, load and data), or ONNX files")
     parser.add_argument("--imprint", default=".build/release/imprint", help="the command line tool")
     parser.add_argument("--peer", action="append", help="a peer to compare with (default: all that a case has)")
     parser.add_argument("--threads", type=int, action="append", help="a number of threads (default: one, then two)")
@@ -263,6 +283,7 @@ def main():
     table = Table(options.form)
     busy = []
     with tempfile.TemporaryDirectory() as folder:
+        options.folder = folder
         if any(suite == "data" for suite, _ in wanted) and not options.data:
             options.data = f"{folder}/photos"
             subprocess.run(
@@ -276,7 +297,8 @@ def main():
                 continue
             for suite, case in wanted:
                 row = comparison.row(suite, case, threads)
-                table.add(row, comparison.available(cases.PEERS[suite]))
+                known = [peer for peer in cases.PEERS[suite] if any(peer in cases.peers(*pair) for pair in wanted)]
+                table.add(row, comparison.available(known))
                 if (row["others"] or 0) > BUSY:
                     busy.append(row)
     if options.form != "json":

@@ -1,4 +1,7 @@
-"""export.py CASE FILE writes the network of a prediction as FILE, which ends in .onnx or .ncnn.param."""
+"""export.py CASE FILE writes the network of a prediction as FILE, which ends in .onnx or .ncnn.param.
+
+CASE is a case of `imprint bench predict` or a classifier of torchvision, such as mobilenet_v2, with random weights.
+"""
 
 import pathlib
 import subprocess
@@ -14,9 +17,15 @@ from networks import NETWORKS
 
 def network_of(case):
     """The network and an image; activations stay in a sane range, as they do in a network that has been trained."""
-    network, size, channels, batch, labels = PREDICT[case]
     torch.manual_seed(0)
-    result = NETWORKS[network](labels)
+    if case in PREDICT:
+        network, size, channels, batch, labels = PREDICT[case]
+        result = NETWORKS[network](labels)
+    else:
+        from torchvision import models
+
+        size, channels, batch = 299 if case == "inception_v3" else 224, 3, 1
+        result = models.get_model(case, weights=None)
     for layer in result.modules():
         if isinstance(layer, nn.BatchNorm2d):
             layer.momentum = 1

@@ -16,7 +16,7 @@ def arguments(description, peers):
     """Reads PEER SUITE CASE, and has the numerical libraries use as many threads as are asked for."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("peer", choices=peers)
-    parser.add_argument("suite", choices=["train", "predict", "layers", "data"])
+    parser.add_argument("suite", choices=["train", "predict", "load", "layers", "data"])
     parser.add_argument("case")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=2)

@@ -1,10 +1,16 @@
-"""Programs that predict but do not train: ONNX Runtime, OpenVINO and ncnn, with float32 throughout."""
+"""Programs that predict but do not train: ONNX Runtime, OpenVINO and ncnn, with float32 throughout.
 
+The case may be an ONNX file. The suite load is from a file to the first prediction.
+"""
+
+import atexit
 import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 
-from cases import PREDICT
+from cases import PREDICT, is_file
 from measure import arguments, measure, missing
 
 FOLDER = pathlib.Path(__file__).resolve().parent
@@ -12,6 +18,8 @@ FOLDER = pathlib.Path(__file__).resolve().parent
 
 def exported(kind):
     """The file of the network, written in a process of its own where it is missing or out of date."""
+    if is_file(options.case):
+        return options.case if kind == "onnx" else converted(options.case)
     file = FOLDER / ".models" / f"{options.case.replace('/', '-')}.{kind}"
     sources = [FOLDER / "networks.py", FOLDER / "export.py"]
     if not file.exists() or file.stat().st_mtime < max(source.stat().st_mtime for source in sources):
@@ -20,14 +28,47 @@ def exported(kind):
     return str(file)
 
 
+def converted(model):
+    """An ONNX file as ncnn reads it."""
+    import pnnx
+
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
+    file = f"{folder}/model.ncnn.param"
+    shape = ",".join(map(str, images.shape))
+    subprocess.run(
+        [pnnx.EXEC_PATH, model, f"inputshape=[{shape}]", "fp16=0", f"ncnnparam={file}",
+         f"ncnnbin={file.removesuffix('param')}bin", f"pnnxparam={folder}/p", f"pnnxbin={folder}/b",
+         f"pnnxpy={folder}/p.py", f"ncnnpy={folder}/n.py", f"pnnxonnx={folder}/p.onnx"],
+        cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    return file
+
+
+def input_of(model):
+    """Name and shape of an ONNX file's image."""
+    import onnx
+
+    graph = onnx.load(model, load_external_data=False).graph
+    weights = {tensor.name for tensor in graph.initializer}
+    image = next(value for value in graph.input if value.name not in weights)
+    return image.name, [dimension.dim_value or 1 for dimension in image.type.tensor_type.shape.dim]
+
+
 def onnxruntime():
     import onnxruntime
 
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = options.threads
     settings.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(exported("onnx"), settings, providers=["CPUExecutionProvider"])
-    return lambda: session.run(None, {"images": images}), onnxruntime.__version__
+    file = exported("onnx")
+
+    def load():
+        return onnxruntime.InferenceSession(file, settings, providers=["CPUExecutionProvider"])
+
+    if options.suite == "load":
+        return lambda: load().run(None, {name: images}), onnxruntime.__version__
+    session = load()
+    return lambda: session.run(None, {name: images}), onnxruntime.__version__
 
 
 def openvino():
@@ -36,8 +77,15 @@ def openvino():
     settings = {
         "INFERENCE_NUM_THREADS": options.threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY",
         "INFERENCE_PRECISION_HINT": "f32"}
-    request = openvino.Core().compile_model(exported("onnx"), "CPU", settings).create_infer_request()
-    return lambda: request.infer({0: images}), openvino.__version__.split("-")[0]
+    file, version = exported("onnx"), openvino.__version__.split("-")[0]
+
+    def load():
+        return openvino.Core().compile_model(file, "CPU", settings).create_infer_request()
+
+    if options.suite == "load":
+        return lambda: load().infer({0: images}), version
+    request = load()
+    return lambda: request.infer({0: images}), version
 
 
 def ncnn():
@@ -63,8 +111,13 @@ options = arguments("Measures predictions.", ["onnxruntime", "openvino", "ncnn"]
 try:
     import numpy
 
-    _, size, channels, batch, _ = PREDICT[options.case]
-    images = numpy.random.default_rng(0).standard_normal((batch, channels, size, size), numpy.float32)
+    if is_file(options.case):
+        name, shape = input_of(options.case)
+        batch = shape[0]
+    else:
+        _, size, channels, batch, _ = PREDICT[options.case]
+        name, shape = "images", (batch, channels, size, size)
+    images = numpy.random.default_rng(0).standard_normal(shape, numpy.float32)
     step, version = {"onnxruntime": onnxruntime, "openvino": openvino, "ncnn": ncnn}[options.peer]()
 except ModuleNotFoundError as error:
     missing(error)

@@ -8,6 +8,8 @@ public enum BenchmarkSuite: String, CaseIterable, Codable, Sendable {
     case train
     /// Predictions.
     case predict
+    /// From a weights file to the first prediction.
+    case load
     /// Reading, preparing and varying photos.
     case data
 
@@ -17,7 +19,18 @@ public enum BenchmarkSuite: String, CaseIterable, Codable, Sendable {
         case .layers: [sgemm] + LayerCase.all.flatMap(\.benchmarks) + [softmaxCrossEntropy]
         case .train: TrainingCase.all.map(\.benchmark) + [featuresOfMobileNet]
         case .predict: PredictionCase.all.map(\.benchmark) + [logoSpot]
+        case .load:
+            [.loading("mobilenet-v1-224", network: "mobilenet-v1"), .loading("resnet-50-224", network: "resnet-50")]
         case .data: [photos]
+        }
+    }
+
+    /// The case of a weights file, in suites that measure one: `predict` and `load`.
+    public func benchmark(of model: URL) -> BenchmarkCase? {
+        switch self {
+        case .predict: .prediction(of: model)
+        case .load: .loading(model)
+        case .layers, .train, .data: nil
         }
     }
 

@@ -1,3 +1,5 @@
+internal import Foundation
+internal import ImprintFormats
 internal import ImprintNetwork
 
 /// A prediction for one made-up image, or for a batch of them.
@@ -44,5 +46,19 @@ struct PredictionCase {
         net.add(GlobalAveragePool())
         net.add(Dense(outputChannels: 1000))
         return try net.network()
+    }
+}
+
+extension BenchmarkCase {
+    /// One image through the network of a weights file.
+    static func prediction(of model: URL) -> BenchmarkCase {
+        let name = model.lastPathComponent
+        return BenchmarkCase(suite: .predict, name: name) { options in
+            let weights = try WeightsFile(contentsOf: model)
+            let measurement = try forwardPasses(
+                of: weights.network, parameters: weights.parameters, batchSize: 1, options)
+            return BenchmarkResult(
+                .predict, name, options, measurement.times(factor: 1e3), .milliseconds, of: measurement, batch: 1)
+        }
     }
 }

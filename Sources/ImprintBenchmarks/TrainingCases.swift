@@ -60,9 +60,11 @@ let featuresOfMobileNet = BenchmarkCase(suite: .train, name: "mobilenet-v1-featu
 }
 
 /// Times predictions for a batch of made-up images.
-func forwardPasses(of network: Network, batchSize: Int, _ options: BenchmarkOptions) throws -> Measurement {
+func forwardPasses(
+    of network: Network, parameters: Parameters? = nil, batchSize: Int, _ options: BenchmarkOptions
+) throws -> Measurement {
     let plan = try Plan(
-        network, parameters: try Parameters(network, seed: 1),
+        network, parameters: try parameters ?? Parameters(network, seed: 1),
         options: Plan.Options(batchSize: batchSize, workers: Workers(options.threads)))
     plan.input.fill(named: "images")
     return Measurement(seconds: options.seconds) { plan.forward(count: batchSize) }

@@ -30,6 +30,7 @@ private let python = ProcessInfo.processInfo.environment["IMPRINT_PYTHON"]
                 "mobilenet-v1-224", "mobilenet-v1-224/batch-32", "resnet-50-224", "conv3x3-net-299", "logonet-96",
                 "logospot-299x532",
             ],
+            .load: ["mobilenet-v1-224", "resnet-50-224"],
             .data: ["photos-224"],
         ]
         for suite in BenchmarkSuite.allCases {

@@ -1,0 +1,58 @@
+internal import Foundation
+internal import Imprint
+internal import ImprintFormats
+internal import ImprintImages
+internal import ImprintNetwork
+
+extension BenchmarkCase {
+    /// From a weights file on the disk, which the system has read before, to the confidences for a made-up photo.
+    static func loading(_ name: String, _ model: @escaping @Sendable () throws -> WeightsFile) -> BenchmarkCase {
+        BenchmarkCase(suite: .load, name: name) { options in
+            let folder = FileManager.default.temporaryDirectory.appending(path: "imprint-bench-\(UUID().uuidString)")
+            defer { try? FileManager.default.removeItem(at: folder) }
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            let file = folder.appending(path: "model.imprint")
+            try model().write(to: file)
+            return try loading(name, file, options)
+        }
+    }
+
+    /// The same for a weights file that is there.
+    static func loading(_ file: URL) -> BenchmarkCase {
+        let name = file.lastPathComponent
+        return BenchmarkCase(suite: .load, name: name) { options in try loading(name, file, options) }
+    }
+
+    private static func loading(_ name: String, _ file: URL, _ options: BenchmarkOptions) throws -> BenchmarkResult {
+        let photo = Image.madeUp(width: 320, height: 240)
+        var classifier: ImageClassifier?
+        let measurement = try Measurement(seconds: options.seconds, prepare: { classifier = nil }) {
+            let loaded = try ImageClassifier(contentsOf: file, threads: options.threads)
+            _ = try loaded.classify(photo)
+            classifier = loaded
+        }
+        return BenchmarkResult(
+            .load, name, options, measurement.times(factor: 1e3), .milliseconds, of: measurement, batch: 1)
+    }
+
+    /// A weights file of a ready-made network, as it is before training.
+    static func loading(_ name: String, network: String) -> BenchmarkCase {
+        loading(name) {
+            let network = try Network.named(network, labels: 1000)
+            return WeightsFile(
+                network: network, parameters: try Parameters(network, seed: 1),
+                labels: (0..<1000).map { "\($0)" },
+                preprocessing: Preprocessing(
+                    width: network.input.width, height: network.input.height, channels: network.input.channels))
+        }
+    }
+}
+
+extension Image {
+    /// A photo of no use but to measure with.
+    static func madeUp(width: Int, height: Int) -> Image {
+        Image(
+            width: width, height: height, channels: 3,
+            samples: (0..<(width * height * 3)).map { UInt8(truncatingIfNeeded: ($0 &* 2_654_435_761) >> 13) })
+    }
+}
