@@ -6,7 +6,8 @@ internal import ImprintNetwork
 
 struct BenchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "bench", abstract: "Measure how fast this machine trains, predicts and reads photos.")
+        commandName: "bench", abstract: "Measure how fast this machine trains, loads models, predicts and reads photos."
+    )
 
     @Argument(help: "What to measure. (default: everything)")
     var suite: BenchmarkSuite?
@@ -27,9 +28,20 @@ struct BenchCommand: ParsableCommand {
             valueName: "folder"))
     var data: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "A weights file to measure with predict or load, instead of their cases.", valueName: "file"))
+    var model: String?
+
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
+        if let model {
+            try requirePaths([model])
+            guard let suite, suite.benchmark(of: URL(filePath: model)) != nil, names.isEmpty else {
+                throw ValidationError("--model is for \"bench predict\" and \"bench load\", without --case.")
+            }
+        }
         try require(seconds, "--seconds", in: 0.001...3600)
         for name in names where name.isEmpty || suites.allSatisfy({ $0.cases(named: name).isEmpty }) {
             let known = distinct(suites.flatMap(\.cases).map(\.name))
@@ -71,6 +83,7 @@ struct BenchCommand: ParsableCommand {
 
     /// The cases of a suite that are to be measured.
     private func cases(of suite: BenchmarkSuite) -> [BenchmarkCase] {
+        if let benchmark = model.flatMap({ suite.benchmark(of: URL(filePath: $0)) }) { return [benchmark] }
         let wanted = Set(names.flatMap { suite.cases(named: $0) }.map(\.name))
         return suite.cases.filter { names.isEmpty || wanted.contains($0.name) }
     }

@@ -41,7 +41,7 @@ struct ClassifyCommand: ParsableCommand {
     @Flag(help: "Also say where a mark is, for models that were trained from artwork.")
     var boxes = false
 
-    @OptionGroup var personalizationOption: PersonalizationOption
+    @OptionGroup var classifierOptions: ClassifierOptions
 
     @OptionGroup var common: CommonOptions
 
@@ -54,7 +54,7 @@ struct ClassifyCommand: ParsableCommand {
     }
 
     func run() throws {
-        let classifier = try personalizationOption.classifier(model, threads: common.threadCount)
+        let classifier = try classifierOptions.classifier(model, threads: common.threadCount)
         let rule = ConfidenceRule(
             threshold: try threshold.threshold(), minimumPrecision: minimumPrecision, minimumRecall: minimumRecall)
         try rule.check(classifier)

@@ -16,14 +16,14 @@ struct EvaluateCommand: ParsableCommand {
     @Flag(help: "Show the worst mistakes; with --json, what was said of every photo.")
     var images = false
 
-    @OptionGroup var personalizationOption: PersonalizationOption
+    @OptionGroup var classifierOptions: ClassifierOptions
 
     @OptionGroup var common: CommonOptions
 
     func validate() throws { try requirePaths([model, data]) }
 
     func run() throws {
-        let classifier = try personalizationOption.classifier(model, threads: 1)
+        let classifier = try classifierOptions.classifier(model, threads: 1)
         let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: 1)
         var bar = ProgressBar()
         defer { bar.clear() }

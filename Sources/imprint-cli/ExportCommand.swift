@@ -5,14 +5,15 @@ internal import ImprintFormats
 struct ExportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
-        abstract: "Write a model as ONNX or Core ML, for other programs and for phones.",
+        abstract: "Write a model as ONNX or Core ML, for other programs and for phones, or as a smaller weights file.",
         discussion: """
             Labels, preprocessing and network go along as metadata. A Core ML model takes images and prepares them itself; an ONNX model \
-            takes numbers, prepared as its metadata says, or with --preprocessing-in-graph samples 0 to 255.
+            takes numbers, prepared as its metadata says, or with --preprocessing-in-graph samples 0 to 255. As imprint it stays a weights \
+            file, with --int8 of about a quarter of the size.
             """)
 
     enum Format: String, ExpressibleByArgument, CaseIterable {
-        case onnx, coreml
+        case onnx, coreml, imprint
     }
 
     @Argument(help: "The weights file; it stays as it is.")
@@ -21,7 +22,7 @@ struct ExportCommand: ParsableCommand {
     @Option(name: .customLong("to"), help: "The format.")
     var format: Format
 
-    @Option(help: ArgumentHelp("The file to write: by custom .onnx or .mlmodel.", valueName: "file"))
+    @Option(help: ArgumentHelp("The file to write: by custom .onnx, .mlmodel or .imprint.", valueName: "file"))
     var output: String
 
     @Flag(help: "Let devices train the last dense layer or convolution; for coreml.")
@@ -29,6 +30,9 @@ struct ExportCommand: ParsableCommand {
 
     @Flag(help: "Store weights as float16: half as many bytes.")
     var float16 = false
+
+    @Flag(help: "Store weights as whole numbers of 8 bits: a quarter of the bytes; for imprint.")
+    var int8 = false
 
     @Flag(help: "Take samples 0 to 255 instead of prepared numbers; for onnx.")
     var preprocessingInGraph = false
@@ -38,18 +42,25 @@ struct ExportCommand: ParsableCommand {
 
     func validate() throws {
         try requirePaths([model, output])
-        if updatable && format == .onnx {
-            throw ValidationError("--updatable is for coreml: ONNX has no training on devices; leave it out.")
+        if updatable && format != .coreml {
+            throw ValidationError(
+                "--updatable is for coreml: it is about training by Core ML on devices; leave it out.")
         }
         if updatable && float16 {
             throw ValidationError(
                 "--updatable and --float16 exclude one another: Core ML trains float32 alone; leave one out.")
         }
-        if preprocessingInGraph && format == .coreml {
-            throw ValidationError("--preprocessing-in-graph is for onnx: Core ML prepares images itself; leave it out.")
+        if preprocessingInGraph && format != .onnx {
+            throw ValidationError(
+                "--preprocessing-in-graph is for onnx: the other formats prepare images themselves; leave it out.")
         }
-        func place(_ path: String) -> String {
-            URL(filePath: path).resolvingSymlinksInPath().standardizedFileURL.path
+        if int8 && format != .imprint {
+            throw ValidationError(
+                "--int8 is for imprint: models for other programs have floating-point weights; use --float16, or leave it out."
+            )
+        }
+        if int8 && float16 {
+            throw ValidationError("--int8 and --float16 exclude one another: leave one out.")
         }
         if place(model) == place(output) {
             throw ValidationError("--output is \(output), which would replace the model; choose another name.")
@@ -69,6 +80,8 @@ struct ExportCommand: ParsableCommand {
             case .coreml:
                 try weights.writeCoreML(
                     to: target, options: CoreMLOptions(precision: precision, isUpdatable: updatable))
+            case .imprint:
+                try weights.write(to: target, as: int8 ? .int8 : float16 ? .float16 : .float32)
             }
         } catch let error as ExportError {
             if json { try Terminal.emit(Line(event: "failed", output: output, unsupported: error.unsupportedLayers)) }

@@ -44,8 +44,9 @@ struct ImportCommand: ParsableCommand {
     @Flag(help: "An ONNX model takes blue first.")
     var bgr = false
 
-    @Option(help: "How photos are fitted into the input.")
-    var cropAndScale = CropAndScale.centerCrop
+    @Option(
+        help: "How photos are fitted into the input, where Imprint did not export the model (default: center-crop).")
+    var cropAndScale: CropAndScale?
 
     @Flag(help: "Print one JSON object per line to standard output; everything else goes to standard error.")
     var json = false
@@ -54,6 +55,16 @@ struct ImportCommand: ParsableCommand {
         try requirePaths([file, output] + [prototxt, labels].compactMap { $0 })
         try require(inputSize ?? 1, "--input-size", in: 1...16384)
         _ = try (mean.map { try numbers($0, "--mean") }, scale.map { try numbers($0, "--scale") })
+        if [file, prototxt, labels].contains(where: { $0.map(place) == place(output) }) {
+            throw ValidationError("--output is \(output), which would replace the model; choose another name.")
+        }
+        // A model may have its weights in files of any name.
+        if FileManager.default.fileExists(atPath: output), (try? WeightsFile(contentsOf: URL(filePath: output))) == nil
+        {
+            throw ValidationError(
+                "--output is \(output), which is there and no weights file, so it is not replaced; choose another name."
+            )
+        }
     }
 
     func run() throws {
@@ -67,21 +78,29 @@ struct ImportCommand: ParsableCommand {
                 mean: try mean.map { try numbers($0, "--mean") } ?? [0],
                 scale: try scale.map { try numbers($0, "--scale") } ?? [1], isBlueFirst: bgr)
         }
+        try AtomicFile.checkWritable(URL(filePath: output))
         do {
             let model = try importer.read(URL(filePath: file))
             for note in model.notes { Terminal.note(note) }
             let url = URL(filePath: output)
             try model.weights.write(to: url)
             if json {
-                try Terminal.emit(Finished(output: output))
+                let network = model.weights.network
+                try Terminal.emit(
+                    Finished(
+                        output: output, layers: network.nodes.count,
+                        parameters: model.weights.parameters.layout.trainableParameterCount,
+                        input: [network.input.height, network.input.width, network.input.channels],
+                        labels: model.weights.labels, notes: model.notes))
             } else {
                 Terminal.note(
-                    "\(output) has \(model.weights.network.nodes.count) layers and \(model.weights.labels.count) labels."
+                    "\(output) has \(model.weights.network.nodes.count) layers and "
+                        + (model.weights.labels.count == 1 ? "1 label." : "\(model.weights.labels.count) labels.")
                 )
             }
         } catch let error as ImportError {
             if case .unsupported(let operations) = error.problem, json {
-                try Terminal.emit(Finished(event: "failed", output: nil, unsupported: operations))
+                try Terminal.emit(Failed(unsupported: operations))
             }
             throw error
         }
@@ -100,18 +119,41 @@ struct ImportCommand: ParsableCommand {
 
     /// Labels as they were typed, or the lines of a file.
     private func labelList(_ text: String) throws -> [String] {
-        guard FileManager.default.fileExists(atPath: text) else {
-            return text.split(separator: ",", omittingEmptySubsequences: false).map {
+        let list: [String]
+        if FileManager.default.fileExists(atPath: text) {
+            guard let lines = try? String(contentsOf: URL(filePath: text), encoding: .utf8) else {
+                throw ValidationError(
+                    "--labels is \(text), which cannot be read as text (UTF-8), expected a label a line.")
+            }
+            list = lines.split(whereSeparator: \.isNewline).map { $0.trimmingCharacters(in: .whitespaces) }
+        } else if !text.contains(","), text.contains("/") || text.hasSuffix(".txt") {
+            throw ValidationError(
+                "--labels is \(text), which is not there; expected a text file, or labels with commas between.")
+        } else {
+            list = text.split(separator: ",", omittingEmptySubsequences: false).map {
                 $0.trimmingCharacters(in: .whitespaces)
             }
         }
-        return try String(contentsOf: URL(filePath: text), encoding: .utf8).split(whereSeparator: \.isNewline).map(
-            String.init)
+        guard !list.isEmpty, !list.contains("") else {
+            throw ValidationError("--labels is \(text), where a label is empty, expected a name for each.")
+        }
+        return list
     }
 }
 
 private struct Finished: Encodable {
-    var event = "finished"
-    var output: String?
-    var unsupported: [ImportError.Unsupported] = []
+    let event = "finished"
+    let output: String
+    let layers: Int
+    let parameters: Int
+    let input: [Int]
+    let labels: [String]
+    let notes: [String]
+    /// What could not be read: nothing, or there would be no model.
+    let unsupported: [ImportError.Unsupported] = []
+}
+
+private struct Failed: Encodable {
+    let event = "failed"
+    let unsupported: [ImportError.Unsupported]
 }

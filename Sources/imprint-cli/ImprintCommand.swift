@@ -15,7 +15,7 @@ struct ImprintCommand: AsyncParsableCommand {
         version: "0.1.0",
         subcommands: [
             TrainCommand.self, EvaluateCommand.self, ClassifyCommand.self, PersonalizeCommand.self, MergeCommand.self,
-            InspectCommand.self, ImportCommand.self, ExportCommand.self, AuditCommand.self, PrepareCommand.self,
-            DrawCommand.self, AugmentCommand.self, BenchCommand.self,
+            InspectCommand.self, CompareCommand.self, ImportCommand.self, ExportCommand.self, AuditCommand.self,
+            PrepareCommand.self, DrawCommand.self, AugmentCommand.self, BenchCommand.self,
         ])
 }

@@ -8,12 +8,12 @@ internal import ImprintNetwork
 
 struct InspectCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "inspect", abstract: "Show what a weights file or a personalization holds.")
+        commandName: "inspect", abstract: "Show what a weights file or a personalization holds, layer by layer.")
 
     @Argument(help: "The weights file, or what imprint personalize made.")
     var model: String
 
-    @Flag(help: "Show how each layer is computed and what it takes.")
+    @Flag(help: "Show how each layer is computed and what it takes, with what is computed together in one line.")
     var plan = false
 
     @Flag(help: "Show the plan of a training step instead of a prediction's.")
@@ -41,12 +41,15 @@ struct InspectCommand: ParsableCommand {
             return try show(Personalization(contentsOf: file))
         }
         let weights = try WeightsFile(contentsOf: file)
-        let overview = plan ? try overview(of: weights) : nil
+        let byteCount = try FileManager.default.attributesOfItem(atPath: file.resolvingSymlinksInPath().path)[.size]
+        let inspection = Inspection(
+            weights: weights, network: Network.Overview(weights.network), fileByteCount: byteCount as? Int ?? 0,
+            plan: plan ? try overview(of: weights) : nil)
         if common.json {
-            try Terminal.emit(InspectionLine(weights, plan: overview))
+            try Terminal.emit(InspectionLine(inspection))
         } else {
-            try Terminal.show(
-                ([table(weights)] + (overview.map { [PlanTable.text($0)] } ?? [])).joined(separator: "\n\n"))
+            let layers = inspection.plan.map(PlanTable.text) ?? LayerTable.text(inspection.network)
+            try Terminal.show([table(inspection), layers].joined(separator: "\n\n"))
         }
     }
 
@@ -76,14 +79,15 @@ struct InspectCommand: ParsableCommand {
                 mode: training ? .training : .prediction, workers: Workers(common.threadCount)))
     }
 
-    private func table(_ weights: WeightsFile) -> String {
+    private func table(_ inspection: Inspection) -> String {
+        let weights = inspection.weights
         let preprocessing = weights.preprocessing
         var lines = [
-            "format       \(WeightsFile.formatVersion)",
+            "format       \(inspection.format)",
             "network      \(weights.network.name), \(weights.network.nodes.count) layers, "
                 + "\(weights.parameters.layout.trainableParameterCount) parameters",
             "input        \(weights.network.input), \(preprocessing.cropAndScale.rawValue)",
-            "labels       \(weights.labels.joined(separator: ", "))",
+            "labels       \(TextTable.list(weights.labels))",
             "digest       \(weights.digest ?? "–")",
         ]
         if let base = weights.base { lines.append("base         \(base)") }
@@ -96,6 +100,8 @@ struct InspectCommand: ParsableCommand {
                     + "seed \(training.seed), accuracy \(training.accuracy.map { Terminal.percent($0) } ?? "unknown") on the "
                     + "\(training.validationImages.isEmpty ? "training" : "validation") images")
         }
+        lines.append("file         \(TextTable.bytes(inspection.fileByteCount)), \(weights.storage.rawValue)")
+        lines.append("memory       \(LayerTable.memory(inspection.network.memory))")
         return lines.joined(separator: "\n")
     }
 }
@@ -127,6 +133,17 @@ private struct PersonalizationLine: Encodable {
     }
 }
 
+/// A model and what was found out about it.
+private struct Inspection {
+    let weights: WeightsFile
+    let network: Network.Overview
+    let fileByteCount: Int
+    let plan: Plan.Overview?
+
+    /// The format of the file.
+    var format: String { weights.storage == .int8 ? "2" : "1" }
+}
+
 private struct InspectionLine: Encodable {
     let format: String
     let network: String
@@ -139,11 +156,18 @@ private struct InspectionLine: Encodable {
     /// Of how many training photos it keeps features.
     let rehearsal: Int
     let training: TrainingRecord?
+    let storage: WeightsFile.Storage
+    let fileByteCount: Int
+    /// The layers one by one.
+    let nodes: [Network.LayerOverview]
+    let multiplications: Int
+    let memory: Network.PredictionMemory
     let plan: Plan.Overview?
     let engine: Engine?
 
-    init(_ weights: WeightsFile, plan: Plan.Overview?) {
-        format = "\(WeightsFile.formatVersion)"
+    init(_ inspection: Inspection) {
+        let weights = inspection.weights
+        format = inspection.format
         network = weights.network.name
         labels = weights.labels
         parameters = weights.parameters.layout.trainableParameterCount
@@ -153,12 +177,18 @@ private struct InspectionLine: Encodable {
         preprocessing = weights.preprocessing
         rehearsal = weights.rehearsal?.labels.count ?? 0
         training = weights.training
-        self.plan = plan
+        storage = weights.storage
+        fileByteCount = inspection.fileByteCount
+        nodes = inspection.network.layers
+        multiplications = inspection.network.multiplications
+        memory = inspection.network.memory
+        plan = inspection.plan
         engine = plan.map { _ in Engine.current }
     }
 
     private enum CodingKeys: String, CodingKey {
-        case format, network, labels, parameters, digest, base, layers, preprocessing, rehearsal, training, plan, engine
+        case format, network, labels, parameters, digest, base, layers, preprocessing, rehearsal, training, storage
+        case fileByteCount, nodes, multiplications, memory, plan, engine
     }
 
     /// Writes all keys; plan and engine are there where the plan was asked for; `null` where there is no value.
@@ -174,6 +204,11 @@ private struct InspectionLine: Encodable {
         try values.encode(preprocessing, forKey: .preprocessing)
         try values.encode(rehearsal, forKey: .rehearsal)
         try values.encode(training, forKey: .training)
+        try values.encode(storage, forKey: .storage)
+        try values.encode(fileByteCount, forKey: .fileByteCount)
+        try values.encode(nodes, forKey: .nodes)
+        try values.encode(multiplications, forKey: .multiplications)
+        try values.encode(memory, forKey: .memory)
         try values.encodeIfPresent(plan, forKey: .plan)
         try values.encodeIfPresent(engine, forKey: .engine)
     }

@@ -64,10 +64,6 @@ struct MergeCommand: ParsableCommand {
         }
     }
 
-    private func place(_ path: String) -> String {
-        URL(filePath: path).resolvingSymlinksInPath().standardizedFileURL.path
-    }
-
     private var options: MergeOptions { MergeOptions(clip: clip, noise: noise, delta: delta, seed: seed) }
 
     func run() throws {

@@ -22,15 +22,22 @@ struct CommonOptions: ParsableArguments {
 }
 
 /// What of one person is added to a model.
-struct PersonalizationOption: ParsableArguments {
+struct ClassifierOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp("What imprint personalize made of the model and one person's photos.", valueName: "file"))
     var personalization: String?
 
+    @Flag(
+        help:
+            "Look at each photo and at its mirror image, and take the mean: better for what has no left and right, in twice the time."
+    )
+    var mirror = false
+
     func validate() throws { try requirePaths([personalization].compactMap { $0 }) }
 
     func classifier(_ model: String, threads: Int) throws -> ImageClassifier {
-        let base = try ImageClassifier(contentsOf: URL(filePath: model), threads: threads)
+        let base = try ImageClassifier(
+            contentsOf: URL(filePath: model), threads: threads, averagesMirrored: mirror)
         return try base.personalized(
             with: try personalization.map { try Personalization(contentsOf: URL(filePath: $0)) })
     }
@@ -126,3 +133,6 @@ struct MemorySize: ExpressibleByArgument {
         return Int(size * Double(factor))
     }
 }
+
+/// Where a path leads, so that two paths to one file are the same.
+func place(_ path: String) -> String { URL(filePath: path).resolvingSymlinksInPath().standardizedFileURL.path }

@@ -86,7 +86,6 @@ struct PersonalizeCommand: ParsableCommand {
         for correction in corrections where Self.readings(correction).isEmpty {
             throw ValidationError("--not is \(correction), expected a label and a path, as in Logo=photo.jpg.")
         }
-        func place(_ path: String) -> URL { URL(filePath: path).resolvingSymlinksInPath().standardizedFileURL }
         if place(output) == place(model) {
             throw ValidationError(
                 "--output is \(output), which is the model and would replace it; choose another name.")

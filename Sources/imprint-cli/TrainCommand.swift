@@ -67,6 +67,9 @@ struct TrainCommand: AsyncParsableCommand {
         if let report, URL(filePath: report).standardizedFileURL == URL(filePath: output).standardizedFileURL {
             throw ValidationError("--report and --output are both \(output), expected two files.")
         }
+        if let base = options.baseOptions.base, place(base) == place(output) {
+            throw ValidationError("--output is \(output), which is the base and would replace it; choose another name.")
+        }
         if output.hasSuffix("/") { throw ValidationError("--output is \(output), expected the name of a file.") }
     }
 

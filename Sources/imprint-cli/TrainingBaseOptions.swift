@@ -36,6 +36,12 @@ struct TrainingBaseOptions: ParsableArguments {
     )
     var batchStatistics = false
 
+    @Flag(
+        help:
+            "Give the head the highest value of each channel besides its mean over the picture, for marks that are small in the photos."
+    )
+    var poolMaximum = false
+
     func validate() throws {
         if let layerDecay, !(layerDecay > 0 && layerDecay <= 1) {
             throw ValidationError("--layer-decay is \(layerDecay), expected more than 0 and at most 1.")
@@ -60,6 +66,7 @@ struct TrainingBaseOptions: ParsableArguments {
         [
             ("--unfreeze", unfreeze != nil), ("--layer-decay", layerDecay != nil),
             ("--stage-epochs", stageEpochs != nil), ("--batch-statistics", batchStatistics),
+            ("--pool-maximum", poolMaximum),
         ].filter(\.1).map(\.0)
     }
 
@@ -80,6 +87,7 @@ struct TrainingBaseOptions: ParsableArguments {
         if let layerDecay { configuration.fineTuning.layerDecay = layerDecay }
         if let stageEpochs { configuration.fineTuning.stageEpochs = stageEpochs }
         configuration.fineTuning.keepsStatistics = !batchStatistics
+        configuration.poolsMaximum = poolMaximum
     }
 
     /// The options that start the same way.
@@ -87,6 +95,7 @@ struct TrainingBaseOptions: ParsableArguments {
         func option(_ name: String, _ value: (some Any)?) -> [String] { value.map { [name, "\($0)"] } ?? [] }
         return option("--base", base) + option("--unfreeze", unfreeze?.rawValue) + option("--layer-decay", layerDecay)
             + option("--stage-epochs", stageEpochs) + (batchStatistics ? ["--batch-statistics"] : [])
+            + (poolMaximum ? ["--pool-maximum"] : [])
     }
 }
 

@@ -64,6 +64,12 @@ struct TrainingOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "Shorten the gradient of a step that is longer than this, such as 5: a few odd photos then do less harm. (default: never)",
+            valueName: "length"))
+    var gradientClipping: Float?
+
+    @Option(
+        help: ArgumentHelp(
             "Keep a moving average of the weights with this decay, such as 0.99, instead of the weights themselves.",
             valueName: "decay"))
     var average: Float?
@@ -96,6 +102,7 @@ struct TrainingOptions: ParsableArguments {
         if case .given(let rate) = learningRate { try require(rate, "--learning-rate", in: 0...1000) }
         if let patience { try require(patience, "--patience", in: 1...100_000) }
         if let minutes { try require(minutes, "--minutes", in: 0.01...1_000_000) }
+        if let gradientClipping { try require(gradientClipping, "--gradient-clipping", in: 0.0001...1_000_000) }
         if let average { try require(average, "--average", in: 0.01...0.99999) }
         try require(labelSmoothing, "--label-smoothing", in: 0...0.99)
         try require(width ?? 1, "--width", in: 0.01...16)
@@ -130,7 +137,8 @@ struct TrainingOptions: ParsableArguments {
             ("--augment", augment.description != "none"),
             ("--batch-size", batchSize != 32), ("--learning-rate", learningRate.description != "0.02"),
             ("--label-smoothing", labelSmoothing != 0), ("--class-weights", classWeights != .none),
-            ("--average", average != nil), ("--patience", patience != nil), ("--minutes", minutes != nil),
+            ("--average", average != nil), ("--gradient-clipping", gradientClipping != nil),
+            ("--patience", patience != nil), ("--minutes", minutes != nil),
             ("--no-calibration", noCalibration),
         ]
         let names = given.filter(\.1).map(\.0) + baseOptions.namesOfTraining
@@ -163,6 +171,7 @@ struct TrainingOptions: ParsableArguments {
         configuration.labelSmoothing = labelSmoothing
         configuration.labelWeights = classWeights
         configuration.averageDecay = average
+        configuration.gradientClipping = gradientClipping
         configuration.calibrates = !noCalibration
         configuration.inputSize = inputSize
         configuration.cropAndScale = cropAndScale ?? .centerCrop
@@ -187,7 +196,8 @@ struct TrainingOptions: ParsableArguments {
             + option("--batch-size", batchSize) + option("--learning-rate", learningRate)
             + option("--label-smoothing", labelSmoothing > 0 ? labelSmoothing : nil)
             + option("--class-weights", classWeights == .none ? nil : classWeights.rawValue)
-            + option("--average", average) + flag("--no-calibration", noCalibration) + option("--seed", seed)
+            + option("--average", average) + option("--gradient-clipping", gradientClipping)
+            + flag("--no-calibration", noCalibration) + option("--seed", seed)
             + option("--rehearsal", rehearsal == 512 ? nil : rehearsal)
             + option("--precision", precision == .float32 ? nil : precision.rawValue)
     }

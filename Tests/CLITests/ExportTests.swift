@@ -64,6 +64,11 @@ import Testing
             ("m.imprint --to onnx --updatable --output o", 64, "--updatable is for coreml"),
             ("m.imprint --to coreml --updatable --float16 --output o", 64, "exclude one another"),
             ("m.imprint --to coreml --preprocessing-in-graph --output o", 64, "--preprocessing-in-graph is for onnx"),
+            ("m.imprint --to imprint --updatable --output o", 64, "--updatable is for coreml"),
+            ("m.imprint --to imprint --preprocessing-in-graph --output o", 64, "--preprocessing-in-graph is for onnx"),
+            ("m.imprint --to onnx --int8 --output o", 64, "--int8 is for imprint"),
+            ("m.imprint --to imprint --int8 --float16 --output o", 64, "exclude one another"),
+            ("m.imprint --to imprint --output ./m.imprint", 64, "would replace the model"),
             ("m.imprint --to onnx --output ./m.imprint", 64, "would replace the model"),
             ("m.imprint --to onnx --output ''", 64, "A path is empty"),
             ("m.imprint --to onnx --output nowhere/o", 1, "nowhere"),
@@ -78,6 +83,52 @@ import Testing
             #expect(run.status == status && run.errors.contains(message), "\(run.errors)")
             #expect(!FileManager.default.fileExists(atPath: folder.appending(path: "o").path))
             #expect(try Data(contentsOf: folder.appending(path: "m.imprint")) == before)
+        }
+    }
+
+    @Test(
+        "A weights file may be written in other precisions, also of a model that spots marks",
+        arguments: ["m", "spots"],
+        [("", "float32", "1"), ("--float16", "float16", "1"), ("--int8", "int8", "2")] as [(String, String, String)])
+    func weightsFiles(model: String, _ example: (option: String, storage: String, format: String)) throws {
+        try withTemporaryFolder { folder in
+            try writeModels(to: folder)
+            let run = try shell(
+                "$imprint export \(model).imprint --to imprint \(example.option) --output o", folder: folder)
+            #expect(run.status == 0 && run.errors == "Wrote o.\n", "\(run.errors)")
+            let line = try #require(try imprint("inspect", "o", "--json", folder: folder).lines.first)
+            #expect(line["storage"] as? String == example.storage && line["format"] as? String == example.format)
+            let size = try Data(contentsOf: folder.appending(path: "o")).count
+            #expect(line["fileByteCount"] as? Int == size)
+            let words = try imprint("inspect", "o", folder: folder).output
+            #expect(words.contains("format       \(example.format)\n") && words.contains(", \(example.storage)\n"))
+        }
+    }
+
+    @Test("A model of 8 bits is trained further and personalized as any other, and what comes of it is float32")
+    func trainedFurther() throws {
+        try withTemporaryFolder { folder in
+            try writeModels(to: folder)
+            try writePictures(to: folder.appending(path: "photos"), count: 16)
+            let run = try shell(
+                """
+                set -e
+                $imprint export m.imprint --to imprint --int8 --output q.imprint
+                $imprint train photos --base q.imprint --unfreeze all --epochs 2 --validation 0 --output t.imprint
+                $imprint personalize q.imprint photos --output me
+                $imprint classify q.imprint photos/dark/0.png --personalization me
+                """, folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            let lines = try ["q.imprint", "t.imprint", "me"].map {
+                try #require(try imprint("inspect", $0, "--json", folder: folder).lines.first)
+            }
+            #expect(lines[1]["storage"] as? String == "float32" && lines[1]["format"] as? String == "1")
+            let digest = try #require(lines[0]["digest"] as? String)
+            #expect(lines[1]["base"] as? String == digest && lines[2]["base"] as? String == digest)
+            // It is another model than the one it was made of.
+            let other = try imprint(
+                "classify", "m.imprint", "photos/dark/0.png", "--personalization", "me", folder: folder)
+            #expect(other.status == 1 && other.errors.contains("was made for another model"), "\(other.errors)")
         }
     }
 

@@ -8,7 +8,8 @@ import Testing
         "Help pages are as they were",
         arguments: [
             "", "train", "evaluate", "classify", "inspect", "audit", "prepare", "augment", "draw", "bench",
-            "personalize", "merge", "export",
+            "personalize", "merge", "import", "export",
+            "compare",
         ])
     func helpPages(verb: String) throws {
         let page = verb.isEmpty ? try imprint("--help") : try imprint(verb, "--help")

@@ -11,7 +11,8 @@ import Testing
     @Test(
         "Printed results are as they were",
         arguments: [
-            ("inspect", "inspect m.imprint --plan --threads 1"), ("evaluate", "evaluate m.imprint photos"),
+            ("inspect", "inspect m.imprint --plan --threads 1"), ("inspect-layers", "inspect m.imprint"),
+            ("evaluate", "evaluate m.imprint photos"),
             ("classify", "classify m.imprint photos/dark/0.png photos/bright/0.png --threshold 0.1"),
             ("classify-auto", "classify m.imprint photos/*/*.png --threshold auto"),
         ])
@@ -53,6 +54,29 @@ import Testing
             #expect(engine["vectorInstructions"] as? String == Engine.current.vectorInstructions)
             let without = try #require(try imprint("inspect", "m.imprint", "--json", folder: folder).lines.first)
             #expect(without["plan"] == nil && without["engine"] == nil)
+        }
+    }
+
+    @Test("Layers, what they take and what they come to, in JSON, with all labels where words have ten")
+    func layers() throws {
+        try withTemporaryFolder { folder in
+            let labels = (1...30).map { "label \($0)" }
+            try model(labels: labels).write(to: folder.appending(path: "m.imprint"))
+            let line = try #require(try imprint("inspect", "m.imprint", "--json", folder: folder).lines.first)
+            #expect(line["labels"] as? [String] == labels && line["layers"] as? Int == 3)
+            let nodes = try #require(line["nodes"] as? [[String: Any]])
+            #expect(nodes.map { $0["name"] as? String } == ["mean", "head", "confidence"])
+            #expect(nodes.map { $0["kind"] as? String } == ["globalAveragePool", "dense", "softmax"])
+            #expect(nodes.map { $0["inputs"] as? [String] } == [["input"], ["mean"], ["head"]])
+            #expect(nodes.map { $0["parameterCount"] as? Int } == [0, 120, 0])
+            #expect(nodes.map { $0["multiplications"] as? Int } == [0, 90, 0])
+            #expect((nodes[1]["output"] as? [String: Int]) == ["height": 1, "width": 1, "channels": 30])
+            #expect(line["multiplications"] as? Int == 90 && line["storage"] as? String == "float32")
+            let memory = try #require(line["memory"] as? [String: Int])
+            let parts = ["parameterByteCount", "preparedByteCount", "arenaByteCount"].compactMap { memory[$0] }
+            #expect(parts.count == 3 && memory["byteCount"] == parts.reduce(0, +))
+            let words = try imprint("inspect", "m.imprint", folder: folder).output
+            #expect(words.contains("label 9, label 10, … and 20 more\n"), "\(words)")
         }
     }
 

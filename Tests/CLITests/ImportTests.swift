@@ -1,0 +1,85 @@
+import Foundation
+import ImprintFormats
+import TestSupport
+import Testing
+
+@Suite struct ImportTests {
+    private static let fixtures = packageFolder.appending(path: "Tests/ImprintFormatsTests/Fixtures")
+
+    /// Copies fixtures into a folder.
+    private func copy(_ names: String..., to folder: URL) throws {
+        for name in names {
+            let source = Self.fixtures.appending(path: name)
+            try FileManager.default.copyItem(at: source, to: folder.appending(path: source.lastPathComponent))
+        }
+    }
+
+    @Test(
+        "Writes what the library reads, and says so in words or in JSON",
+        arguments: [
+            ("gemm.onnx", "--labels a,b,c --mean 96,128,160 --scale 0.015625"),
+            ("packed.caffemodel --prototxt packed.prototxt", "--labels labels.txt --crop-and-scale scale-fill"),
+        ])
+    func imports(file: String, options: String) throws {
+        try withTemporaryFolder { folder in
+            try copy("ONNX/gemm.onnx", "Caffe/packed.caffemodel", "Caffe/packed.prototxt", to: folder)
+            try Data("a\nb\nc\n".utf8).write(to: folder.appending(path: "labels.txt"))
+            let run = try shell("$imprint import \(file) \(options) --output m.imprint", folder: folder)
+            #expect(run.status == 0 && run.output.isEmpty, "\(run.errors)")
+            #expect(run.errors.contains("m.imprint has ") && run.errors.contains(" layers and 3 labels."))
+            let line = try #require(
+                try shell("$imprint import \(file) \(options) --output again.imprint --json", folder: folder).lines
+                    .first)
+            #expect(
+                line.keys.sorted() == [
+                    "event", "input", "labels", "layers", "notes", "output", "parameters", "unsupported",
+                ])
+            #expect(line["event"] as? String == "finished" && line["output"] as? String == "again.imprint")
+            #expect(line["labels"] as? [String] == ["a", "b", "c"] && line["input"] as? [Int] == [9, 8, 3])
+
+            let weights = try WeightsFile(contentsOf: folder.appending(path: "m.imprint"))
+            #expect(weights.network.nodes.count == line["layers"] as? Int)
+            #expect(weights.preprocessing.cropAndScale == (options.contains("fill") ? .scaleFill : .centerCrop))
+            #expect(weights.preprocessing.mean == (options.contains("--mean") ? [96, 128, 160] : [123, 117, 104]))
+            #expect(
+                try Data(contentsOf: folder.appending(path: "m.imprint"))
+                    == Data(contentsOf: folder.appending(path: "again.imprint")))
+        }
+    }
+
+    @Test(
+        "What cannot be imported is refused and nothing is written",
+        arguments: [
+            ("gemm.onnx --output m --mean 1,2", 64, "--mean is 1,2"),
+            ("gemm.onnx --output m --input-size 0", 64, "--input-size"),
+            ("gemm.onnx --output ./gemm.onnx", 64, "would replace the model"),
+            ("gemm.onnx --output m --labels a,b", 1, "label for each of its 3 outputs, but 2"),
+            ("packed.caffemodel --output m", 1, "--prototxt"),
+            ("missing.onnx --output m", 1, "missing.onnx"),
+            ("packed.prototxt --output m", 1, "is no model that Imprint reads"),
+        ])
+    func refusals(arguments: String, status: Int32, message: String) throws {
+        try withTemporaryFolder { folder in
+            try copy("ONNX/gemm.onnx", "Caffe/packed.caffemodel", "Caffe/packed.prototxt", to: folder)
+            let run = try shell("$imprint import \(arguments)", folder: folder)
+            #expect(run.status == status && run.errors.contains(message), "\(run.errors)")
+            #expect(!FileManager.default.fileExists(atPath: folder.appending(path: "m").path))
+        }
+    }
+
+    @Test("Operators that Imprint lacks are listed in JSON too")
+    func failureLine() throws {
+        try withTemporaryFolder { folder in
+            try copy("ONNX/unsupported.onnx", to: folder)
+            let run = try imprint("import", "unsupported.onnx", "--output", "m", "--json", folder: folder)
+            #expect(run.status == 1 && run.lines.count == 1 && run.lines.first?["event"] as? String == "failed")
+            let found = run.lines.first?["unsupported"] as? [[String: String]]
+            #expect(
+                found == [
+                    ["operation": "InstanceNormalization", "node": "instance"],
+                    ["operation": "ArgMax", "node": "arg"],
+                ])
+            #expect(run.errors.contains(#"ArgMax "arg""#))
+        }
+    }
+}
