@@ -93,35 +93,3 @@ extension CoreMLGraph {
         return Constant(shape: shape, floats: try weights(record, 2, shape, layer))
     }
 }
-
-extension NetworkAssembler {
-    /// The difference x − y.
-    mutating func difference(
-        _ x: SourceTensor, _ y: SourceTensor, named name: String
-    ) throws -> SourceActivation {
-        switch (x, y) {
-        case (.activation(let x), .constant(let constant)):
-            return try add(x, Constant(shape: constant.shape, floats: constant.floats.map { -$0 }), named: name)
-        case (.constant(let constant), .activation(let y)):
-            return try add(linear(y, -1, 0, named: "\(name).minus"), constant, named: name)
-        case (.activation(let x), .activation(let y)):
-            return try add([x, linear(y, -1, 0, named: "\(name).minus")], named: name)
-        case (.constant, .constant):
-            throw ImportError.Problem.unsupported([
-                .init(operation: "difference", node: name, reason: "of known numbers")
-            ])
-        }
-    }
-
-    /// x / y, with y known.
-    mutating func quotient(
-        _ x: SourceTensor, _ y: SourceTensor, named name: String
-    ) throws -> SourceActivation {
-        guard case (.activation(let x), .constant(let divisor)) = (x, y) else {
-            throw ImportError.Problem.unsupported([
-                .init(operation: "quotient", node: name, reason: "expected a known divisor")
-            ])
-        }
-        return try multiply(x, by: Constant(shape: divisor.shape, floats: divisor.floats.map { 1 / $0 }), named: name)
-    }
-}

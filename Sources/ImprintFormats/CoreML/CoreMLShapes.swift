@@ -60,13 +60,7 @@ extension CoreMLGraph {
     mutating func flattenTo2D(_ layer: CoreMLModel.Layer, _ record: CoreMLRecord) throws -> SourceActivation {
         let x = try activation(layer)
         let axis = try record.integer(1)
-        let place = axis < 0 ? axis + x.axes.count : axis
-        guard (0...x.axes.count).contains(place) else {
-            throw malformed(layer, "has the axis \(axis) of \(x.dimensions)")
-        }
-        let dimensions = x.dimensions
-        return try assembler.reshape(
-            x, to: [dimensions[..<place].reduce(1, *), dimensions[place...].reduce(1, *)], named: layer.name)
+        return try assembler.flattenToTwoAxes(x, at: axis, named: layer.name)
     }
 
     func squeeze(_ layer: CoreMLModel.Layer, _ record: CoreMLRecord) throws -> SourceActivation {

@@ -73,22 +73,21 @@ enum CoreMLUpdates {
 
     /// The message DoubleParameter.
     private static func number(_ value: Double, in range: ClosedRange<Double>) -> WrittenMessage {
-        var limits = WrittenMessage()
-        limits.add(1, range.lowerBound)
-        limits.add(2, range.upperBound)
-        var message = WrittenMessage()
-        message.add(1, value)
-        message.add(10, limits)
-        return message
+        parameter(value, in: range) { $0.add($1, $2) }
     }
 
     /// The message Int64Parameter.
     private static func count(_ value: Int, in range: ClosedRange<Int>) -> WrittenMessage {
-        var limits = WrittenMessage()
-        limits.add(1, range.lowerBound)
-        limits.add(2, range.upperBound)
-        var message = WrittenMessage()
-        message.add(1, value)
+        parameter(value, in: range) { $0.add($1, $2) }
+    }
+
+    private static func parameter<Value>(
+        _ value: Value, in range: ClosedRange<Value>, add: (inout WrittenMessage, Int, Value) -> Void
+    ) -> WrittenMessage {
+        var (limits, message) = (WrittenMessage(), WrittenMessage())
+        add(&limits, 1, range.lowerBound)
+        add(&limits, 2, range.upperBound)
+        add(&message, 1, value)
         message.add(10, limits)
         return message
     }

@@ -111,13 +111,7 @@ extension MILImporter {
     func flatten(_ operation: Operation) throws -> SourceActivation {
         let x = try activation("x", operation)
         let axis = try integer("axis", operation) ?? 1
-        let place = axis < 0 ? axis + x.axes.count : axis
-        guard (0...x.axes.count).contains(place) else {
-            throw malformed(operation, "has the axis \(axis) of \(x.dimensions)")
-        }
-        let dimensions = x.dimensions
-        return try assembler.reshape(
-            x, to: [dimensions[..<place].reduce(1, *), dimensions[place...].reduce(1, *)], named: operation.name)
+        return try assembler.flattenToTwoAxes(x, at: axis, named: operation.name)
     }
 
     func squeeze(_ operation: Operation) throws -> SourceActivation {

@@ -22,6 +22,18 @@ extension NetworkAssembler {
         return x
     }
 
+    /// The axes before one as the first axis, the others as the second.
+    func flattenToTwoAxes(
+        _ x: SourceActivation, at axis: Int, named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        let place = axis < 0 ? axis + x.axes.count : axis
+        guard (0...x.axes.count).contains(place) else {
+            throw .malformed(reason: "\(name) has the axis \(axis) of \(x.dimensions)")
+        }
+        let dimensions = x.dimensions
+        return try reshape(x, to: [dimensions[..<place].reduce(1, *), dimensions[place...].reduce(1, *)], named: name)
+    }
+
     /// The same numbers with axes of other lengths, as far as that joins, drops or inserts axes, or divides channels.
     func reshape(
         _ x: SourceActivation, to dimensions: [Int], named name: String

@@ -55,27 +55,13 @@ extension ONNXImporter {
     /// Sub.
     mutating func difference(_ node: ONNXModel.Node) throws -> SourceActivation {
         try checkSpreading(node)
-        let minus = Constant(shape: [], floats: [-1])
-        switch (try input(0, node), try input(1, node)) {
-        case (.activation(let x), .constant(let constant)):
-            return try assembler.add(x, constant.mapped(whole: { 0 &- $0 }, -), named: node.name)
-        case (.constant(let constant), .activation(let x)):
-            let turned = try assembler.multiply(x, by: minus, named: "\(node.name).minus")
-            return try assembler.add(turned, constant, named: node.name)
-        case (.activation(let x), .activation(let y)):
-            let turned = try assembler.multiply(y, by: minus, named: "\(node.name).minus")
-            return try assembler.add([x, turned], named: node.name)
-        case (.constant, .constant): throw unsupported(node, "of weights")
-        }
+        return try assembler.difference(input(0, node), input(1, node), named: node.name)
     }
 
     /// Div, by known numbers.
     mutating func quotient(_ node: ONNXModel.Node) throws -> SourceActivation {
         try checkSpreading(node)
-        let divisor = try known(1, node)
-        return try assembler.multiply(
-            activation(0, node), by: Constant(shape: divisor.shape, floats: divisor.floats.map { 1 / $0 }),
-            named: node.name)
+        return try assembler.quotient(input(0, node), input(1, node), named: node.name)
     }
 
     private func terms(_ node: ONNXModel.Node) throws -> ([SourceActivation], [Constant]) {
