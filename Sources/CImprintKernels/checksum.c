@@ -6,6 +6,7 @@
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <nmmintrin.h>
+#include <wmmintrin.h>
 #elif defined(__ARM_FEATURE_CRC32)
 #include <arm_acle.h>
 #endif
@@ -30,13 +31,35 @@ uint32_t imprint_crc32c_by_table(uint32_t checksum, const void *bytes, size_t co
 }
 
 #if defined(__x86_64__) && defined(__linux__)
-__attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t state, const uint8_t *bytes, size_t count) {
+// The length of a lane; the instruction takes three cycles and can begin in each of them, so three lanes are done at once.
+enum { lane = 2048 };
+// x^(8 lane - 33) and x^(16 lane - 33), bits reversed, by which a remainder is multiplied to move it on by one lane and by two (Gopal et
+// al., "Fast CRC computation for iSCSI polynomial using CRC32 instruction", 2011).
+static const uint64_t one_lane = 0xa51b6135, two_lanes = 0x82f89c77;
+
+__attribute__((target("sse4.2,pclmul"))) static inline uint64_t moved(uint64_t state, uint64_t distance) {
+    __m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)state), _mm_cvtsi64_si128((long long)distance), 0);
+    return _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product));
+}
+
+static inline uint64_t word_at(const uint8_t *bytes) {
+    uint64_t word;
+    memcpy(&word, bytes, 8);
+    return word;
+}
+
+__attribute__((target("sse4.2,pclmul"))) static uint32_t by_instruction(uint32_t state, const uint8_t *bytes, size_t count) {
     uint64_t wide = state;
-    for (; count >= 8; bytes += 8, count -= 8) {
-        uint64_t word;
-        memcpy(&word, bytes, 8);
-        wide = _mm_crc32_u64(wide, word);
+    for (; count >= 3 * lane; bytes += 3 * lane, count -= 3 * lane) {
+        uint64_t second = 0, third = 0;
+        for (size_t i = 0; i < lane; i += 8) {
+            wide = _mm_crc32_u64(wide, word_at(bytes + i));
+            second = _mm_crc32_u64(second, word_at(bytes + lane + i));
+            third = _mm_crc32_u64(third, word_at(bytes + 2 * lane + i));
+        }
+        wide = moved(wide, two_lanes) ^ moved(second, one_lane) ^ third;
     }
+    for (; count >= 8; bytes += 8, count -= 8) wide = _mm_crc32_u64(wide, word_at(bytes));
     state = (uint32_t)wide;
     for (; count > 0; bytes++, count--) state = _mm_crc32_u8(state, *bytes);
     return state;
@@ -55,7 +78,7 @@ static uint32_t by_instruction(uint32_t state, const uint8_t *bytes, size_t coun
 
 uint32_t imprint_crc32c(uint32_t checksum, const void *bytes, size_t count) {
 #if defined(__x86_64__) && defined(__linux__)
-    if (__builtin_cpu_supports("sse4.2")) return ~by_instruction(~checksum, bytes, count);
+    if (__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul")) return ~by_instruction(~checksum, bytes, count);
 #elif defined(__ARM_FEATURE_CRC32)
     return ~by_instruction(~checksum, bytes, count);
 #endif

@@ -8,12 +8,13 @@ internal import ImprintCore
     internal import Darwin
 #endif
 
-/// One zeroed block of memory, aligned to pages, given back to the system with its owner.
+/// One block of memory, zeroed or a file's, given back to the system with its owner.
 ///
 /// Its size never changes, so pointers into it stay valid for as long as it lives.
 final class AlignedMemory: @unchecked Sendable {
     let base: UnsafeMutableRawPointer
     let byteCount: Int
+    private let mapping: UnsafeMutableRawBufferPointer
 
     /// Asks the system for memory.
     /// - Parameter isWrittenOnce: Whether it is filled before anything waits for it, so that the first write of a page may take its time then.
@@ -28,6 +29,7 @@ final class AlignedMemory: @unchecked Sendable {
         let block = mmap(nil, self.byteCount, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0)
         guard let block, block != MAP_FAILED else { throw .outOfMemory(bytes: byteCount) }
         base = block
+        mapping = UnsafeMutableRawBufferPointer(start: block, count: self.byteCount)
         #if os(Linux)
             // Page faults cost more than arithmetic on large activations; huge pages make them rare.
             madvise(base, self.byteCount, MADV_HUGEPAGE)
@@ -36,7 +38,23 @@ final class AlignedMemory: @unchecked Sendable {
         if !isWrittenOnce { memset(base, 0, self.byteCount) }
     }
 
-    deinit { munmap(base, byteCount) }
+    /// Takes some of an open file's bytes for memory: they are read when they are looked at, and what is written stays in memory.
+    ///
+    /// - Parameters:
+    ///   - descriptor: The file, which may be closed afterwards.
+    ///   - offset: Where the bytes begin in the file.
+    /// - Returns: `nil` where the system cannot map the file.
+    init?(mapping descriptor: Int32, at offset: Int, byteCount: Int) {
+        let lead = offset % Int(getpagesize())
+        let block = mmap(
+            nil, lead + byteCount, PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptor, off_t(offset - lead))
+        guard let block, block != MAP_FAILED else { return nil }
+        self.byteCount = byteCount
+        base = block + lead
+        mapping = UnsafeMutableRawBufferPointer(start: block, count: lead + byteCount)
+    }
+
+    deinit { munmap(mapping.baseAddress, mapping.count) }
 
     /// How small a block is not worth the question what is left.
     private static let unchecked = 1 << 26

@@ -50,7 +50,7 @@ extension Network {
                     multiplications: node.layer.multiplications(for: inputs))
             }
             let layout = ParameterLayout(network)
-            parameterCount = layout.trainableParameterCount
+            parameterCount = layout.trainableCount
             multiplications = saturatingSum(layers.map(\.multiplications))
             let plan = Plan.Overview(network, options: Plan.Options(batchSize: 1))
             let parameterByteCount = layout.count * MemoryLayout<Float>.stride

@@ -5,7 +5,7 @@ internal import Synchronization
 /// Where each parameter of a network lies in the one buffer that holds them all.
 ///
 /// Weights come first, then biases and norms, then statistics, so that what is trained, and what of it decays, are
-/// contiguous. Each tensor begins at a multiple of 16 numbers.
+/// contiguous. There are no gaps, so that a file can hold the numbers as they lie.
 public struct ParameterLayout: Hashable, Sendable {
     /// One named tensor in the buffer.
     public struct Entry: Hashable, Sendable {
@@ -24,9 +24,9 @@ public struct ParameterLayout: Hashable, Sendable {
 
     /// The tensors in order of their places.
     public let entries: [Entry]
-    /// The length of the buffer, gaps included.
+    /// The length of the buffer.
     public let count: Int
-    /// How much of the buffer, from its start, is trained.
+    /// How many numbers training can change; they are at the start of the buffer.
     public let trainableCount: Int
     private let places: [String: Int]
 
@@ -43,7 +43,7 @@ public struct ParameterLayout: Hashable, Sendable {
                         Entry(
                             name: "\(node.name).\(parameter.name)", node: node.name, parameter: parameter, offset: end)
                     )
-                    end = roundedUp(end + parameter.count, to: 16)
+                    end += parameter.count
                 }
             }
             if role != .statistic { trainable = end }
@@ -57,10 +57,6 @@ public struct ParameterLayout: Hashable, Sendable {
     /// The tensor of this name.
     public subscript(name: String) -> Entry? { places[name].map { entries[$0] } }
 
-    /// How many numbers training can change, without gaps.
-    public var trainableParameterCount: Int {
-        entries.reduce(0) { $0 + ($1.parameter.role == .statistic ? 0 : $1.parameter.count) }
-    }
 }
 
 /// The numbers of a network: one contiguous float32 buffer with named views.
@@ -78,6 +74,22 @@ public final class Parameters: @unchecked Sendable {
     public init(_ layout: ParameterLayout) throws(NetworkError) {
         self.layout = layout
         memory = try AlignedMemory(byteCount: layout.count * MemoryLayout<Float>.stride, isWrittenOnce: true)
+    }
+
+    /// Takes the parameters from an open file that holds them as they lie in memory, without a copy.
+    ///
+    /// They are read when they are looked at, and a change of theirs stays in memory. As long as these parameters live, the file may be
+    /// replaced by another (renamed over, or deleted) but not written to: a process that looks at what has been cut off is ended by the system.
+    /// - Parameters:
+    ///   - descriptor: The file, which may be closed afterwards; it must be long enough.
+    ///   - offset: Where the first number begins in the file, in bytes, at a multiple of 64.
+    /// - Returns: `nil` where the system cannot map the file.
+    package init?(_ layout: ParameterLayout, mapping descriptor: Int32, at offset: Int) {
+        precondition(offset % 64 == 0, "numbers begin at multiples of 64 bytes, not at \(offset)")
+        let byteCount = layout.count * MemoryLayout<Float>.stride
+        guard let memory = AlignedMemory(mapping: descriptor, at: offset, byteCount: byteCount) else { return nil }
+        self.layout = layout
+        self.memory = memory
     }
 
     /// Draws the initial parameters of `network` from `seed`, each tensor from a stream of its own.
@@ -130,11 +142,11 @@ public final class Parameters: @unchecked Sendable {
         of entry: ParameterLayout.Entry, _ body: (UnsafeMutableBufferPointer<Float>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         defer { changes.add(1, ordering: .relaxed) }
-        precondition(layout.entries.contains(entry), "\"\(entry.name)\" belongs to another layout")
+        precondition(layout[entry.name] == entry, "\"\(entry.name)\" belongs to another layout")
         return try body(UnsafeMutableBufferPointer(start: floats + entry.offset, count: entry.parameter.count))
     }
 
-    /// Gives access to the whole buffer in place; what lies between tensors is 0.
+    /// Gives access to the whole buffer in place.
     public func withValues<Result, Failure>(
         _ body: (UnsafeMutableBufferPointer<Float>) throws(Failure) -> Result
     ) throws(Failure) -> Result {

@@ -235,7 +235,7 @@ public final class Plan {
     ) -> [(range: Range<Int>, decays: Bool)] {
         var ranges: [(range: Range<Int>, decays: Bool)] = []
         for entry in layout.entries where entry.parameter.role != .statistic && !frozen.contains(entry.node) {
-            let range = entry.offset..<roundedUp(entry.range.upperBound, to: 16)
+            let range = entry.range
             let decays = entry.parameter.role == .weight
             if let last = ranges.last, last.range.upperBound == range.lowerBound, last.decays == decays {
                 ranges[ranges.count - 1].range = last.range.lowerBound..<range.upperBound

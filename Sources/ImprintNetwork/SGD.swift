@@ -81,11 +81,10 @@ public final class SGD {
         var ranges: [(range: Range<Int>, factor: Float)] = []
         for entry in layout.entries where entry.parameter.role != .statistic {
             let factor = factors[entry.node] ?? 1
-            let end = roundedUp(entry.range.upperBound, to: 16)
             if let last = ranges.last, last.factor == factor {
-                ranges[ranges.count - 1].range = last.range.lowerBound..<end
+                ranges[ranges.count - 1].range = last.range.lowerBound..<entry.range.upperBound
             } else {
-                ranges.append((entry.offset..<end, factor))
+                ranges.append((entry.range, factor))
             }
         }
         return ranges

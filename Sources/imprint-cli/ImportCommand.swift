@@ -89,7 +89,7 @@ struct ImportCommand: ParsableCommand {
                 try Terminal.emit(
                     Finished(
                         output: output, layers: network.nodes.count,
-                        parameters: model.weights.parameters.layout.trainableParameterCount,
+                        parameters: model.weights.parameters.layout.trainableCount,
                         input: [network.input.height, network.input.width, network.input.channels],
                         labels: model.weights.labels, notes: model.notes))
             } else {

@@ -85,7 +85,7 @@ struct InspectCommand: ParsableCommand {
         var lines = [
             "format       \(inspection.format)",
             "network      \(weights.network.name), \(weights.network.nodes.count) layers, "
-                + "\(weights.parameters.layout.trainableParameterCount) parameters",
+                + "\(weights.parameters.layout.trainableCount) parameters",
             "input        \(weights.network.input), \(preprocessing.cropAndScale.rawValue)",
             "labels       \(TextTable.list(weights.labels))",
             "digest       \(weights.digest ?? "–")",
@@ -170,7 +170,7 @@ private struct InspectionLine: Encodable {
         format = inspection.format
         network = weights.network.name
         labels = weights.labels
-        parameters = weights.parameters.layout.trainableParameterCount
+        parameters = weights.parameters.layout.trainableCount
         digest = weights.digest
         base = weights.base
         layers = weights.network.nodes.count

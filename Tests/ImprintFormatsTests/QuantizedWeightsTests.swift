@@ -147,8 +147,10 @@ private func quantizableWeights(rehearsal: Rehearsal? = nil) throws -> WeightsFi
                 == [-0x1.070b9p-4, 0x1.5cbd9ep-3, 0x1.ad1fbp-3, -0x1.2975bap-2])
         try withTemporaryFolder { folder in
             let copy = folder.appending(path: "copy.imprint")
-            let digest = try weights.write(to: copy)
-            #expect(digest == weights.digest)
+            // The tensors, sorted by name then, are in another order, so the digest is another.
+            try weights.write(to: copy)
+            let bits = weights.parameters.withValues { $0.map(\.bitPattern) }
+            #expect(try WeightsFile(contentsOf: copy).parameters.withValues { $0.map(\.bitPattern) } == bits)
             #expect(try Safetensors.File(contentsOf: copy).header.metadata["imprint.format"] == "1")
         }
     }

@@ -78,6 +78,52 @@ func sampleWeights(
         }
     }
 
+    /// The numbers of all parameters.
+    private func numbers(_ weights: WeightsFile) -> [UInt32] {
+        weights.parameters.withValues { $0.map(\.bitPattern) }
+    }
+
+    @Test("Parameters stay in their file: it may be replaced or deleted, and does not change with them")
+    func mapped() throws {
+        let weights = try sampleWeights()
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "model.imprint")
+            try weights.write(to: url)
+            let file = try Safetensors.File(contentsOf: url)
+            #expect(file.mapped(weights.parameters.layout) != nil)
+            let bytes = try Data(contentsOf: url)
+            let read = try WeightsFile(contentsOf: url)
+            let name = try #require(weights.parameters.layout.entries.first?.name)
+            read.parameters[name] = read.parameters[name]?.map { $0 + 1 }
+            #expect(try Data(contentsOf: url) == bytes)
+            let changed = numbers(read)
+            #expect(changed != numbers(weights))
+            try sampleWeights(labels: ["a", "b", "c"]).write(to: url)
+            #expect(numbers(read) == changed)
+            try FileManager.default.removeItem(at: url)
+            #expect(numbers(read) == changed)
+        }
+    }
+
+    @Test("Tensors in another order are read as well", arguments: [Safetensors.Precision.float32, .float16])
+    func sorted(_ precision: Safetensors.Precision) throws {
+        let weights = try sampleWeights(precision: precision)
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "model.imprint")
+            try weights.write(to: url)
+            let expected = numbers(try WeightsFile(contentsOf: url))
+            let file = try Safetensors.File(contentsOf: url)
+            let tensors = try file.header.tensors.map {
+                Safetensors.Tensor(name: $0.name, shape: $0.shape, values: try file.values(of: $0))
+            }
+            try Safetensors.write(tensors, as: precision, to: url) { digest in
+                file.header.metadata.merging(["imprint.digest": digest]) { $1 }
+            }
+            #expect(try Safetensors.File(contentsOf: url).mapped(weights.parameters.layout) == nil)
+            #expect(numbers(try WeightsFile(contentsOf: url)) == expected)
+        }
+    }
+
     @Test("Float16 comes back rounded, takes half the room, and stays the same from then on")
     func float16() throws {
         let weights = try sampleWeights(precision: .float16)

@@ -90,7 +90,7 @@ import Testing
             ("resnet-50", 1000, 25_557_032),
         ] as [(String, Int, Int)])
     func parameterCounts(_ name: String, labels: Int, count: Int) throws {
-        #expect(ParameterLayout(try Network.named(name, labels: labels)).trainableParameterCount == count)
+        #expect(ParameterLayout(try Network.named(name, labels: labels)).trainableCount == count)
     }
 
     @Test("The logits of a classifier lack the softmax alone")
@@ -102,19 +102,19 @@ import Testing
         #expect(ParameterLayout(logits) == ParameterLayout(network))
     }
 
-    @Test("Parameters are laid out by role, aligned and without overlap", arguments: Network.readyMadeNames)
+    @Test("Parameters are laid out by role, one after the other", arguments: Network.readyMadeNames)
     func layout(_ name: String) throws {
         let layout = ParameterLayout(try Network.named(name, labels: 3))
         var end = 0
         var roles: [ParameterDescription.Role] = []
         for entry in layout.entries {
-            #expect(entry.offset >= end && entry.offset % 16 == 0)
+            #expect(entry.offset == end)
             #expect((entry.range.upperBound <= layout.trainableCount) == (entry.parameter.role != .statistic))
             #expect(layout[entry.name] == entry)
             end = entry.range.upperBound
             if roles.last != entry.parameter.role { roles.append(entry.parameter.role) }
         }
-        #expect(end <= layout.count)
+        #expect(end == layout.count)
         #expect(roles == [.weight, .bias] || roles == [.weight, .bias, .statistic])
     }
 

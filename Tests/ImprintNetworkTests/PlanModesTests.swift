@@ -116,7 +116,7 @@ import Testing
         #expect(
             plan.summary.map(\.output)
                 == plan.summary.map { $0.name.split(separator: "+").last.flatMap { shapes[String($0)] } })
-        #expect(plan.summary.reduce(0) { $0 + $1.parameterCount } == plan.parameters.layout.trainableParameterCount)
+        #expect(plan.summary.reduce(0) { $0 + $1.parameterCount } == plan.parameters.layout.trainableCount)
         func algorithm(_ node: String, _ rest: String...) -> Algorithm? {
             let name = training ? node : ([node] + rest).joined(separator: "+")
             return plan.summary.first { $0.name == name }?.algorithm

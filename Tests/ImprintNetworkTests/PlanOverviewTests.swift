@@ -83,7 +83,7 @@ import Testing
         #expect(overview.layers.map(\.name) == plan.steps.map(\.name))
         let parameters = plan.parameters.layout
         #expect(overview.gradientByteCount == (mode == .training ? 4 * parameters.trainableCount : 0))
-        #expect(overview.layers.reduce(0) { $0 + $1.parameterCount } == parameters.trainableParameterCount)
+        #expect(overview.layers.reduce(0) { $0 + $1.parameterCount } == parameters.trainableCount)
         for layer in overview.layers {
             #expect(layer.activationByteCount == 3 * 4 * layer.output.count)
             // The arena holds each layer's scratch memory together with its result.

@@ -87,7 +87,7 @@ import Testing
     @Test("LogoSpot gives a map, and the same places see the same in pictures of any size") func network() throws {
         let network = try Network.logospot()
         #expect(network.output == Shape(height: 6, width: 6, channels: 1))
-        #expect(ParameterLayout(network).trainableParameterCount == 328_785)
+        #expect(ParameterLayout(network).trainableCount == 328_785)
         let large = try Network.logospot(height: 160, width: 224)
         #expect(large.output == Shape(height: 10, width: 14, channels: 1))
         #expect(ParameterLayout(large) == ParameterLayout(network))

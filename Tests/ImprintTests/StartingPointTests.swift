@@ -24,7 +24,7 @@ import Testing
             #expect(Report(base).html.contains(TrainingRecipe.wholePhotos.summary))
             #expect(Report(tuned).html.contains(TrainingRecipe.head.summary))
             #expect(counts.trained == 32 * 3 + 3)
-            #expect(counts.all == tuned.parameters.layout.trainableParameterCount)
+            #expect(counts.all == tuned.parameters.layout.trainableCount)
             #expect(tuned.labels == ["down", "left", "up"])
             #expect(tuned.network.output.channels == 3)
             #expect(tuned.preprocessing == base.preprocessing)

@@ -121,7 +121,7 @@ public struct Report: Sendable {
             recipe + [
                 (
                     "network",
-                    "\(weights.network.name), \(counted(weights.parameters.layout.trainableParameterCount, "parameter"))"
+                    "\(weights.network.name), \(counted(weights.parameters.layout.trainableCount, "parameter"))"
                 ),
                 (
                     "input",

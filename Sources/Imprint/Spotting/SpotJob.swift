@@ -108,8 +108,8 @@ final class SpotJob {
                     trainingImages: images.training.count, validationImages: images.validation.count,
                     labelsWithoutValidation: images.labelsWithoutValidation(labels),
                     skipped: images.skipped + backdrops.skipped,
-                    network: session.network.name, parameterCount: layout.trainableParameterCount,
-                    trainedCount: layout.trainableParameterCount, epochs: session.phases.count, resumed: resumed,
+                    network: session.network.name, parameterCount: layout.trainableCount,
+                    trainedCount: layout.trainableCount, epochs: session.phases.count, resumed: resumed,
                     replacesCheckpoint: store?.replacesFinished ?? false, leakage: images.leakage)))
         let model: (weights: WeightsFile, evaluation: Evaluation?)
         do {

@@ -99,7 +99,7 @@ final class TrainingJob {
                     trainingImages: images.training.count,
                     validationImages: images.validationCount, labelsWithoutValidation: images.labelsWithoutValidation,
                     skipped: images.skipped, network: start.whole.network.name,
-                    parameterCount: start.whole.parameters.layout.trainableParameterCount,
+                    parameterCount: start.whole.parameters.layout.trainableCount,
                     trainedCount: start.trainedCount,
                     epochs: configuration.epochs, resumed: resumed,
                     replacesCheckpoint: run.store?.replacesFinished ?? false, leakage: images.leakage)))

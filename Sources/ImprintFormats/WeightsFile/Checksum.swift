@@ -11,6 +11,19 @@ struct Checksum {
         value = imprint_crc32c(value, bytes.baseAddress, bytes.count)
     }
 
+    /// Goes on with numbers as they lie in memory.
+    /// - Returns: whether all of them are finite.
+    mutating func update(_ numbers: UnsafeMutableBufferPointer<Float>) -> Bool {
+        var isFinite = true
+        // A piece stays in the cache for the second look at it.
+        for start in stride(from: 0, to: numbers.count, by: 1 << 16) {
+            let piece = UnsafeBufferPointer(rebasing: numbers[start..<min(start + 1 << 16, numbers.count)])
+            update(UnsafeRawBufferPointer(piece))
+            isFinite = imprint_all_finite(piece.baseAddress, piece.count) != 0 && isFinite
+        }
+        return isFinite
+    }
+
     /// What stands in a file with this digest, after all of the data.
     func hexadecimal(digest: String) -> String {
         var whole = self

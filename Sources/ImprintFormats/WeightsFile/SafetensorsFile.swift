@@ -7,7 +7,7 @@ extension Safetensors {
     ///
     /// Opening reads and checks the header alone; the tensors are read from the disk when they are asked for, so a
     /// file takes no more memory than its header and the tensors in use, and a file that shrinks meanwhile gives an
-    /// error where a memory-mapped one would end the process.
+    /// error.
     public final class File: Sendable {
         /// The file's path, for messages.
         public let path: String
@@ -47,6 +47,11 @@ extension Safetensors {
 
         deinit {
             if case .descriptor(let descriptor) = source { close(descriptor) }
+        }
+
+        /// The open file and where its data begin; `nil` where the bytes were in memory already.
+        var opened: (descriptor: Int32, dataStart: Int)? {
+            if case .descriptor(let descriptor) = source { (descriptor, dataStart) } else { nil }
         }
 
         /// The elements of `tensor`, which must be one of this file's, as float32.

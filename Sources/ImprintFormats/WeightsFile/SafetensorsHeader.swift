@@ -85,7 +85,8 @@ extension Safetensors.Header {
 // MARK: Writing
 
 extension Safetensors.Header {
-    /// The JSON of this header, padded with spaces to a multiple of 8 bytes; equal headers give equal bytes.
+    /// The JSON of this header, padded with spaces so that the data behind it begins at a multiple of 64 bytes; equal headers give equal
+    /// bytes.
     var encoded: [UInt8] {
         var members: [String] = []
         if !metadata.isEmpty {
@@ -99,7 +100,7 @@ extension Safetensors.Header {
                     + "\"data_offsets\":[\(tensor.byteRange.lowerBound),\(tensor.byteRange.upperBound)]}")
         }
         var bytes = Array("{\(members.joined(separator: ","))}".utf8)
-        bytes += [UInt8](repeating: 0x20, count: -bytes.count & 7)
+        bytes += [UInt8](repeating: 0x20, count: -(8 + bytes.count) & 63)
         return bytes
     }
 }

@@ -5,11 +5,12 @@ internal import ImprintCore
 extension Safetensors {
     /// Writes `tensors` and `metadata` to the file at `url`, which is replaced as `AtomicFile` does it.
     ///
-    /// The tensors are sorted by name and the metadata by key, so equal content gives equal bytes.
+    /// The metadata are sorted by key, and the tensors by name unless they are to stay in order, so equal content gives equal bytes.
     ///
     /// - Parameters:
     ///   - tensors: no two of the same name, none named `__metadata__`.
     ///   - precision: how the numbers of tensors that do not say it themselves are stored; float16 rounds to nearest, ties to even.
+    ///   - inOrder: whether the tensors stay in the order in which they are given.
     ///   - url: the file.
     ///   - checksumKey: under what a checksum of data and digest is stored; none where left out.
     ///   - metadata: gives the texts to store, from the SHA-256 digest of the data in hexadecimal.
@@ -19,10 +20,10 @@ extension Safetensors {
     /// Throws `SafetensorsError` where a finite number is beyond float16, `FileError` where the file cannot be written.
     @discardableResult
     public static func write(
-        _ tensors: [Tensor], as precision: Precision = .float32, to url: URL, checksumKey: String? = nil,
-        metadata: (_ dataDigest: String) -> [String: String]
+        _ tensors: [Tensor], as precision: Precision = .float32, inOrder: Bool = false, to url: URL,
+        checksumKey: String? = nil, metadata: (_ dataDigest: String) -> [String: String]
     ) throws -> String {
-        let (data, descriptions) = try encoded(tensors, as: precision, path: url.path)
+        let (data, descriptions) = try encoded(tensors, as: precision, inOrder: inOrder, path: url.path)
         let digest = SHA256.hexadecimal(of: data)
         var texts = metadata(digest)
         if let checksumKey {
@@ -39,19 +40,20 @@ extension Safetensors {
         return digest
     }
 
-    /// The SHA-256 digest that a file of these tensors has.
+    /// The SHA-256 digest that a file of these tensors, in order, has.
     /// - Throws: `SafetensorsError` where a finite number is beyond float16; it names `path`.
     static func digest(_ tensors: [Tensor], as precision: Precision, path: String) throws(SafetensorsError) -> String {
-        SHA256.hexadecimal(of: try encoded(tensors, as: precision, path: path).data)
+        SHA256.hexadecimal(of: try encoded(tensors, as: precision, inOrder: true, path: path).data)
     }
 
     private static func encoded(
-        _ tensors: [Tensor], as precision: Precision, path: String
+        _ tensors: [Tensor], as precision: Precision, inOrder: Bool, path: String
     ) throws(SafetensorsError) -> (data: [UInt8], descriptions: [TensorDescription]) {
-        let tensors = tensors.sorted { precedes($0.name, $1.name) }
-        for (first, second) in zip(tensors, tensors.dropFirst()) {
+        let sorted = tensors.sorted { precedes($0.name, $1.name) }
+        for (first, second) in zip(sorted, sorted.dropFirst()) {
             precondition(first.name != second.name, "two tensors are named \(first.name)")
         }
+        let tensors = inOrder ? tensors : sorted
         var data: [UInt8] = []
         data.reserveCapacity(
             tensors.reduce(0) { $0 + $1.values.count * $1.elementType(in: precision).byteCount })

@@ -115,9 +115,10 @@ extension WeightsFile {
             if let problem = rehearsal?.problem(network, labels) {
                 throw WeightsFileError.Problem.invalidMetadata(key: Key.rehearsal, reason: problem)
             }
-            return try Safetensors.write(tensors, as: floats(storage), to: url, checksumKey: Key.checksum) { digest in
-                texts.merging([Key.digest: digest]) { $1 }
-            }
+            // As the parameters lie in memory, so that a reader can map them.
+            return try Safetensors.write(
+                tensors, as: floats(storage), inOrder: true, to: url, checksumKey: Key.checksum
+            ) { digest in texts.merging([Key.digest: digest]) { $1 } }
         } catch let problem as WeightsFileError.Problem {
             throw WeightsFileError(path: url.path, problem: problem)
         }
@@ -204,15 +205,24 @@ extension WeightsFile {
         precision = !isInt8 && own.contains { $0.elementType == .float16 } ? .float16 : .float32
         storage = isInt8 ? .int8 : precision == .float16 ? .float16 : .float32
 
-        parameters = try Parameters(layout)
+        let mapped = file.mapped(layout)
+        parameters = try mapped ?? Parameters(layout)
         let factors = try QuantizedWeights.factors(factorTensors, in: file)
         var checksum = Checksum()
+        var notFinite: String?
         var features: (values: [Float], shape: [Int])?
         // In the order of the data; what is not the network's are factors and features.
         for tensor in file.header.tensors {
             if let entry = layout[tensor.name] {
-                try parameters.withValues(of: entry) {
-                    try file.read(tensor, times: factors[tensor.name], into: $0, checksum: &checksum)
+                try parameters.withValues(of: entry) { values in
+                    let isFinite: Bool
+                    if mapped == nil {
+                        try file.read(tensor, times: factors[tensor.name], into: values, checksum: &checksum)
+                        isFinite = imprint_all_finite(values.baseAddress, values.count) != 0
+                    } else {
+                        isFinite = checksum.update(values)
+                    }
+                    if !isFinite { notFinite = notFinite ?? tensor.name }
                 }
             } else {
                 let values = try file.values(of: tensor, checksum: &checksum)
@@ -224,7 +234,7 @@ extension WeightsFile {
             guard found == expected else { throw WeightsFileError.Problem.damaged(found: found, expected: expected) }
         }
         digest = expected
-        for entry in layout.entries { try checkFinite(entry, of: parameters) }
+        if let notFinite { throw WeightsFileError.Problem.notFinite(tensor: notFinite) }
         guard texts[Key.rehearsal] != nil else {
             rehearsal = nil
             return
