@@ -71,9 +71,15 @@ CLONES void imprint_add_columns(const float *x, size_t x_stride, float *y, size_
         IN_PLACE for (size_t c = 0; c < columns; c++) y[r * y_stride + c] += x[r * x_stride + c];
 }
 
-CLONES void imprint_scale_channels(const float *x, const float *factor, float *y, size_t rows, size_t channels) {
-    for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < channels; c++) y[r * channels + c] = factor[c] * x[r * channels + c];
+CLONES void imprint_scale_columns(const float *x, size_t stride, const float *factor, float *y, size_t rows,
+                                  size_t columns) {
+    for (size_t r = 0; r < rows; r++, x += stride, y += columns) {
+        // No processor foresees rows that lie pages apart.
+        for (size_t c = 0; c < columns; c += lanes) __builtin_prefetch(x + 16 * stride + c);
+        if (factor)
+            for (size_t c = 0; c < columns; c++) y[c] = factor[c] * x[c];
+        else memcpy(y, x, columns * sizeof(float));
+    }
 }
 
 CLONES void imprint_transpose(const float *x, size_t stride, float *y, size_t rows, size_t columns) {

@@ -39,8 +39,9 @@ INLINE int is_whole(const imprint_window *w, int32_t oy, int32_t ox, int32_t ker
 // Forward ----------------------------------------------------------------------------------------------------------
 
 // The tile whose first pixel is (oy, ox); `at_edge` says that a part of it or of what it reads may lie outside.
-INLINE void forward_tile(const imprint_window *w, const float *x, const float *weight, float *y, int32_t oy, int32_t ox,
-                         int32_t kernel, int32_t stride, int at_edge) {
+INLINE void forward_tile(const imprint_window *w, const float *x, const float *weight, float *y,
+                         const imprint_finish *finish, int32_t oy, int32_t ox, int32_t kernel, int32_t stride,
+                         int at_edge) {
     const int32_t rows = tile_rows(kernel);
     ptrdiff_t channels = w->channels, x_row = w->width * channels, y_row = w->output_width * channels;
     int32_t iy = oy * stride - w->padding_top, ix = ox * stride - w->padding_left;
@@ -68,36 +69,48 @@ INLINE void forward_tile(const imprint_window *w, const float *x, const float *w
                     }
             }
         }
+        vec bias = finish->bias ? VEC(finish->bias + c) : (vec)0;
         UNROLL for (int32_t r = 0; r < rows; r++)
-            UNROLL for (int32_t p = 0; p < tile_columns; p++)
+            UNROLL for (int32_t p = 0; p < tile_columns; p++) {
+                vec sum = sums[r][p] + bias;
+                sum = sum < finish->floor ? (vec)finish->floor : sum;
+                sum = sum > finish->ceiling ? (vec)finish->ceiling : sum;
                 if (!at_edge || (oy + r < w->output_height && ox + p < w->output_width))
-                    STORE(out + r * y_row + p * channels + c, sums[r][p]);
+                    STORE(out + r * y_row + p * channels + c, sum);
+            }
     }
 }
 
-INLINE void forward_tiles(const imprint_window *w, const float *x, const float *weight, float *y, int32_t kernel,
-                          int32_t stride) {
+INLINE void forward_tiles(const imprint_window *w, const float *x, const float *weight, float *y, int32_t first_row,
+                          int32_t end_row, const imprint_finish *finish, int32_t kernel, int32_t stride) {
     const int32_t rows = tile_rows(kernel);
-    for (int32_t oy = 0; oy < w->output_height; oy += rows)
+    for (int32_t oy = first_row; oy < end_row; oy += rows)
         for (int32_t ox = 0; ox < w->output_width; ox += tile_columns)
-            if (is_whole(w, oy, ox, kernel, stride)) forward_tile(w, x, weight, y, oy, ox, kernel, stride, 0);
-            else forward_tile(w, x, weight, y, oy, ox, kernel, stride, 1);
+            if (is_whole(w, oy, ox, kernel, stride)) forward_tile(w, x, weight, y, finish, oy, ox, kernel, stride, 0);
+            else forward_tile(w, x, weight, y, finish, oy, ox, kernel, stride, 1);
 }
 
-INLINE void forward_plain(const imprint_window *w, const float *x, const float *weight, float *y) {
+INLINE void forward_plain(const imprint_window *w, const float *x, const float *weight, float *y, int32_t first_row,
+                          int32_t end_row, const imprint_finish *finish) {
     size_t channels = w->channels;
-    FOR_EACH_OUTPUT(w)
+    FOR_EACH_OUTPUT_OF(w, first_row, end_row)
     float *out = y + OUTPUT_OFFSET(w);
     memset(out, 0, channels * sizeof(float));
     FOR_EACH_TAP {
         const float *in = x + INPUT_OFFSET(w), *tap = weight + TAP(w) * channels;
         for (size_t c = 0; c < channels; c++) out[c] += in[c] * tap[c];
     }
+    for (size_t c = 0; c < channels; c++) {
+        float sum = finish->bias ? out[c] + finish->bias[c] : out[c];
+        sum = sum < finish->floor ? finish->floor : sum;
+        out[c] = sum > finish->ceiling ? finish->ceiling : sum;
+    }
     END_FOR_EACH_OUTPUT
 }
 
-CLONES void imprint_depthwise_forward(const imprint_window *w, const float *x, const float *weight, float *y) {
-    CHOOSE(w, forward_tiles, forward_plain, x, weight, y)
+CLONES void imprint_depthwise_forward(const imprint_window *w, const float *x, const float *weight, float *y,
+                                      int32_t first_row, int32_t rows, const imprint_finish *finish) {
+    CHOOSE(w, forward_tiles, forward_plain, x, weight, y, first_row, first_row + rows, finish)
 }
 
 // Backward, input --------------------------------------------------------------------------------------------------

@@ -36,8 +36,11 @@ INLINE void inside(int32_t origin, int32_t size, int32_t kernel, int32_t dilatio
 }
 
 // Walks over all output pixels; inside the body: oy, ox, the taps ky0..<ky1 and kx0..<kx1, and iy0, ix0.
-#define FOR_EACH_OUTPUT(w)                                                                                \
-    for (int32_t oy = 0; oy < (w)->output_height; oy++) {                                                 \
+#define FOR_EACH_OUTPUT(w) FOR_EACH_OUTPUT_OF(w, 0, (w)->output_height)
+
+// The same for rows first_row ..< end_row of the output.
+#define FOR_EACH_OUTPUT_OF(w, first_row, end_row)                                                         \
+    for (int32_t oy = (first_row); oy < (end_row); oy++) {                                                \
         int32_t iy0 = oy * (w)->stride_height - (w)->padding_top, ky0, ky1;                               \
         inside(iy0, (w)->height, (w)->kernel_height, (w)->dilation_height, &ky0, &ky1);                   \
         for (int32_t ox = 0; ox < (w)->output_width; ox++) {                                              \

@@ -260,11 +260,25 @@ WIDE_CLONES void imprint_winograd_output_gradient(const imprint_tiles *tiles, co
 
 // Weights ----------------------------------------------------------------------------------------------------------
 
-WIDE_CLONES void imprint_winograd_weights(const float *w, size_t inputs, size_t outputs, size_t first_output,
-                                          size_t panel, float *u, size_t stride) {
+WIDE_CLONES void imprint_winograd_weights(const float *w, const float *factor, size_t inputs, size_t outputs,
+                                          size_t first_output, size_t panel, float *u, size_t stride) {
+    enum { widest = 64 };
+    float taps[9][widest];
     for (size_t i = 0; i < inputs; i++) {
-        square g = in_kernel(w + i * outputs + first_output, (ptrdiff_t)(inputs * outputs));
-        transform_channels(weights_square, g, 3, in_matrices(u + i * panel, stride), 6, panel);
+        const float *row = w + i * outputs + first_output;
+        if (!factor) {
+            square g = in_kernel(row, (ptrdiff_t)(inputs * outputs));
+            transform_channels(weights_square, g, 3, in_matrices(u + i * panel, stride), 6, panel);
+            continue;
+        }
+        for (size_t first = 0; first < panel; first += widest) {
+            size_t count = panel - first < widest ? panel - first : widest;
+            for (size_t k = 0; k < 9; k++)
+                for (size_t o = 0; o < count; o++)
+                    taps[k][o] = factor[first_output + first + o] * row[k * inputs * outputs + first + o];
+            square place = in_matrices(u + i * panel + first, stride);
+            transform_channels(weights_square, in_kernel(taps[0], widest), 3, place, 6, count);
+        }
     }
 }
 

@@ -78,7 +78,7 @@ enum GEMM {
     /// Products with a panel fit into the cache, and OpenBLAS takes them as they lie: for matrices that are multiplied with
     /// many rows, or many times, that is worth a copy.
     struct Panels {
-        static let width = 64
+        private static let width = 64
         let values: UnsafePointer<Float>
         let inner: Int
         let columns: Int
@@ -86,33 +86,53 @@ enum GEMM {
         /// The last panel takes up to 8 columns more, which would be too few for a panel of their own.
         static func count(columns: Int) -> Int { max(1, (columns + width - 9) / width) }
 
+        /// How many columns a panel has at most.
+        static func widest(columns: Int) -> Int { min(columns, width + 8) }
+
         static func range(_ panel: Int, columns: Int) -> Range<Int> {
             (panel * width)..<(panel + 1 == count(columns: columns) ? columns : (panel + 1) * width)
         }
 
-        /// Copies one panel of a matrix [inner, columns] to its place in `panels`.
-        static func copy(
-            _ panel: Int, of matrix: Matrix, inner: Int, columns: Int, into panels: UnsafeMutablePointer<Float>
+        subscript(panel: Int) -> Panel {
+            let range = Self.range(panel, columns: columns)
+            return Panel(values: values + range.lowerBound * inner, inner: inner, columns: range)
+        }
+    }
+
+    /// Some columns of a matrix [inner, columns], without those beside them in memory.
+    struct Panel {
+        let values: UnsafePointer<Float>
+        let inner: Int
+        let columns: Range<Int>
+
+        fileprivate init(values: UnsafePointer<Float>, inner: Int, columns: Range<Int>) {
+            self.values = values
+            self.inner = inner
+            self.columns = columns
+        }
+
+        /// Copies the columns, each times its factor, to `place`.
+        init(
+            copying columns: Range<Int>, of matrix: Matrix, times factors: UnsafePointer<Float>? = nil, inner: Int,
+            to place: UnsafeMutablePointer<Float>
         ) {
-            let range = range(panel, columns: columns)
-            let (first, panel) = (range.lowerBound, panels + range.lowerBound * inner)
+            let first = columns.lowerBound
             if matrix.transposed {
-                imprint_transpose(matrix.values + first * matrix.stride, matrix.stride, panel, range.count, inner)
+                precondition(factors == nil, "the columns of a transposed matrix are copied as they are")
+                imprint_transpose(matrix.values + first * matrix.stride, matrix.stride, place, columns.count, inner)
             } else {
-                for row in 0..<inner {
-                    (panel + row * range.count).update(
-                        from: matrix.values + row * matrix.stride + first, count: range.count)
-                }
+                imprint_scale_columns(
+                    matrix.values + first, matrix.stride, factors.map { $0 + first }, place, inner, columns.count)
             }
+            self.init(values: UnsafePointer(place), inner: inner, columns: columns)
         }
     }
 
     /// The columns of C = A·B that belong to one panel of B [inner, columns], with A [rows, inner] not transposed.
     static func multiply(
-        rows: Int, _ a: Matrix, _ b: Panels, panel: Int, into c: UnsafeMutablePointer<Float>, stride: Int
+        rows: Int, _ a: Matrix, _ b: Panel, into c: UnsafeMutablePointer<Float>, stride: Int
     ) {
-        let range = Panels.range(panel, columns: b.columns)
-        let (first, width) = (range.lowerBound, range.count)
+        let width = b.columns.count
         // With a rest, a second slice would have to be computed column by column.
         let leavesRest = leavesRest(columns: width)
         let depth = leavesRest ? 1 : (b.inner + 127) / 128
@@ -125,8 +145,8 @@ enum GEMM {
                 multiply(
                     rows: rows.count, columns: width, inner: inner.count,
                     Matrix(a.values + rows.lowerBound * a.stride + inner.lowerBound, stride: a.stride),
-                    Matrix(b.values + first * b.inner + inner.lowerBound * width, stride: width),
-                    into: c + rows.lowerBound * stride + first, stride: stride, accumulating: slice > 0)
+                    Matrix(b.values + inner.lowerBound * width, stride: width),
+                    into: c + rows.lowerBound * stride + b.columns.lowerBound, stride: stride, accumulating: slice > 0)
             }
         }
     }

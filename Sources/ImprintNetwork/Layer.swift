@@ -43,8 +43,11 @@ public protocol Layer: Codable, Hashable, Sendable {
     /// How much memory the layer needs beside its activations.
     func memory(_ request: MemoryRequest) -> LayerMemory
 
-    /// Makes what only depends on the parameters; called before a forward pass whenever they have changed.
+    /// Makes the little that only depends on the parameters; called before a forward pass whenever they have changed.
     func prepare(_ context: LayerContext)
+
+    /// Puts the parameters into the order that passes read fastest; called after `prepare`, before the same pass or the next one.
+    func arrange(_ context: LayerContext)
 
     /// Computes the output from the inputs for the first `batch` images.
     ///
@@ -68,6 +71,7 @@ extension Layer {
     public func algorithm(for inputs: [Shape], predicting batch: Int?) -> Algorithm { .direct }
     public func multiplications(for inputs: [Shape]) -> Int { 0 }
     public func prepare(_ context: LayerContext) {}
+    public func arrange(_ context: LayerContext) {}
     public func memory(_ request: MemoryRequest) -> LayerMemory { LayerMemory() }
 }
 
@@ -115,6 +119,8 @@ public struct MemoryRequest {
     public let batch: Int
     /// Whether there will be a backward pass.
     public let training: Bool
+    /// Whether there may be a pass before `arrange`.
+    public let delaysArrangement: Bool
     /// The threads that will share the work.
     public let workers: Workers
     /// The algorithm that the plan chose.
@@ -129,6 +135,8 @@ public struct LayerMemory {
     public var scratch = 0
     /// Memory that keeps what `prepare` made of the parameters.
     public var prepared = 0
+    /// Memory that keeps what `arrange` made of the parameters.
+    public var arranged = 0
 }
 
 /// One activation in a plan's arena: NHWC, for as many images as the plan's batch.
@@ -154,6 +162,7 @@ public struct LayerContext {
     let saved: UnsafeMutableRawPointer
     let scratch: UnsafeMutableRawPointer
     let prepared: UnsafeMutableRawPointer
+    let arranged: UnsafeMutableRawPointer
     let algorithm: Algorithm
     /// The member of the plan's team that this context belongs to.
     var worker: Worker
@@ -163,6 +172,7 @@ public struct LayerContext {
     /// Frozen layers keep their parameters and statistics.
     let frozen: Bool
     let randomness: Randomness
+    let arrangement: Arrangement
 
     /// A context for each member of a team.
     func forEachMember(of team: Team) -> [LayerContext] {
@@ -185,6 +195,11 @@ final class Randomness {
     var step = 0
 
     init(seed: UInt64) { self.seed = seed }
+}
+
+/// Whether the layers of a plan have arranged the parameters as they are.
+final class Arrangement {
+    var isDone = false
 }
 
 /// One tensor of numbers that belongs to a layer.

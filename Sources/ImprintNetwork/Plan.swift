@@ -43,6 +43,12 @@ public final class Plan {
             self.inputGradient = inputGradient
             self.seed = seed
         }
+
+        /// Whether layers do not arrange the parameters before the second of a number of passes.
+        ///
+        /// A pass over one image needs each number but once or twice: arranging them takes as long as half a pass, and as much memory as the
+        /// parameters, and pays only where others follow. The results are the same.
+        var delaysArrangement: Bool { mode == .prediction && batchSize == 1 }
     }
 
     /// One operation in a plan.
@@ -72,7 +78,9 @@ public final class Plan {
     let arena: AlignedMemory
     /// What layers keep of the parameters, and as of which of their changes.
     private let prepared: AlignedMemory
+    private let arranged: AlignedMemory
     private var preparedChanges = -1
+    private let arrangement: Arrangement
     let team: Team
     private let images: Activation
     /// What the team is asked to do next.
@@ -92,7 +100,9 @@ public final class Plan {
         let gradients = try AlignedMemory(
             byteCount: training ? parameters.layout.trainableCount * MemoryLayout<Float>.stride : 0)
         let prepared = try AlignedMemory(byteCount: compiler.preparedByteCount, isWrittenOnce: true)
+        let arranged = try AlignedMemory(byteCount: compiler.arrangedByteCount, isWrittenOnce: true)
         let randomness = Randomness(seed: options.seed)
+        let arrangement = Arrangement()
         GEMM.prepare()
         let team = Team(count: options.workers.count)
 
@@ -129,10 +139,10 @@ public final class Plan {
                         ? gradients.floats() + entry.offset : nil
                 },
                 saved: pointer(plan.saved), scratch: pointer(buffers.scratch),
-                prepared: prepared.base + plan.preparedOffset,
+                prepared: prepared.base + plan.preparedOffset, arranged: arranged.base + plan.arrangedOffset,
                 algorithm: operation.algorithm, worker: Worker(team: team, index: 0),
                 training: training, place: operation.places[operation.places.count - 1],
-                frozen: operation.isFrozen, randomness: randomness)
+                frozen: operation.isFrozen, randomness: randomness, arrangement: arrangement)
             return Step(
                 operation: operation, contexts: context.forEachMember(of: team), runsBackward: plan.runsBackward,
                 additions: zip(plan.inputGradients, operation.inputs).compactMap { gradient, shape in
@@ -147,7 +157,9 @@ public final class Plan {
         self.gradients = gradients
         self.arena = arena
         self.prepared = prepared
+        self.arranged = arranged
         self.randomness = randomness
+        self.arrangement = arrangement
         self.team = team
         if training && trained.isEmpty && !options.inputGradient {
             throw .invalidProperty(
@@ -189,13 +201,23 @@ public final class Plan {
     public func forward(count: Int) {
         checkCount(count)
         randomness.step += 1
-        if parameters.changes.load(ordering: .relaxed) != preparedChanges {
-            run(.prepare, count)
-            preparedChanges = parameters.changes.load(ordering: .relaxed)
-        }
+        prepare(count)
         run(.forward, count)
         // Running statistics have moved.
         if options.mode == .training { noteOwnChange() }
+    }
+
+    private func prepare(_ count: Int) {
+        let haveChanged = parameters.changes.load(ordering: .relaxed) != preparedChanges
+        if haveChanged {
+            run(.prepare, count)
+            preparedChanges = parameters.changes.load(ordering: .relaxed)
+            arrangement.isDone = false
+        }
+        if !arrangement.isDone && !(haveChanged && options.delaysArrangement) {
+            run(.arrange, count)
+            arrangement.isDone = true
+        }
     }
 
     /// Computes all gradients from `outputGradient` for the `count` images of the last forward pass.
@@ -249,13 +271,15 @@ public final class Plan {
 
 extension Plan: TeamTask {
     private enum Pass {
-        case prepare, forward, backward
+        case prepare, arrange, forward, backward
     }
 
     func run(_ worker: Worker) {
         switch pass {
         case .prepare:
             for step in steps { step.layer.prepare(step.contexts[worker.index]) }
+        case .arrange:
+            for step in steps { step.layer.arrange(step.contexts[worker.index]) }
         case .forward:
             for step in steps { step.layer.forward(step.contexts[worker.index], batch: count) }
         case .backward:

@@ -24,8 +24,9 @@ struct PlanCompiler {
         /// What the layer asked for beside its activations.
         let memory: LayerMemory
         var saved: Arena.Buffer
-        /// Where its prepared memory begins, in bytes.
+        /// Where its prepared and its arranged memory begin, in bytes.
         var preparedOffset: Int
+        var arrangedOffset: Int
         var runsBackward: Bool
     }
 
@@ -46,6 +47,7 @@ struct PlanCompiler {
     private(set) var arena = Arena()
     /// What the operations keep of the parameters, in bytes.
     private(set) var preparedByteCount = 0
+    private(set) var arrangedByteCount = 0
 
     init(_ network: Network, layout: ParameterLayout, options: Plan.Options) {
         operations = Lowering.operations(of: network, layout: layout, options: options)
@@ -116,8 +118,10 @@ struct PlanCompiler {
                 Buffers(
                     output: Pair(values: values, gradient: nil),
                     inputGradients: operation.sources.map { _ in nil },
-                    memory: memory, saved: saved, preparedOffset: preparedByteCount, runsBackward: runsBackward))
+                    memory: memory, saved: saved, preparedOffset: preparedByteCount, arrangedOffset: arrangedByteCount,
+                    runsBackward: runsBackward))
             preparedByteCount += roundedUp(memory.prepared, to: 64)
+            arrangedByteCount += roundedUp(memory.arranged, to: 64)
         }
         let scratch = arena.buffer(bytes: scratchBytes, at: 0)
         arena.keep(scratch, at: end)
@@ -209,6 +213,6 @@ struct PlanCompiler {
         let operation = operations[place]
         return MemoryRequest(
             inputs: operation.inputs, output: operation.output, batch: options.batchSize, training: training,
-            workers: options.workers, algorithm: operation.algorithm)
+            delaysArrangement: options.delaysArrangement, workers: options.workers, algorithm: operation.algorithm)
     }
 }

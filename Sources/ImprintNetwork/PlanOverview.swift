@@ -59,7 +59,7 @@ extension Plan {
                     multiplications: operation.layer.multiplications(for: operation.inputs),
                     activationByteCount: options.batchSize * operation.output.count * MemoryLayout<Float>.stride,
                     savedByteCount: buffers.memory.saved, scratchByteCount: buffers.memory.scratch,
-                    preparedByteCount: buffers.memory.prepared)
+                    preparedByteCount: buffers.memory.prepared + buffers.memory.arranged)
             }
             multiplications = saturatingSum(layers.map(\.multiplications))
             batchSize = options.batchSize
@@ -68,7 +68,7 @@ extension Plan {
             arenaByteCount = compiler.arena.layout().byteCount
             gradientByteCount =
                 options.mode == .training ? layout.trainableCount * MemoryLayout<Float>.stride : 0
-            preparedByteCount = compiler.preparedByteCount
+            preparedByteCount = compiler.preparedByteCount + compiler.arrangedByteCount
         }
     }
 }

@@ -45,22 +45,29 @@ import Testing
         let rows = 6
         let a = (0..<(rows * inner)).map { Float($0 % 5) - 2 }
         let b = (0..<(inner * columns)).map { Float($0 % 9) - 4 }
-        var panels = [Float](repeating: .nan, count: b.count)
-        var c = [Float](repeating: .nan, count: rows * columns)
-        for panel in 0..<GEMM.Panels.count(columns: columns) {
-            GEMM.Panels.copy(
-                panel, of: GEMM.Matrix(b, stride: columns), inner: inner, columns: columns, into: &panels)
-        }
-        panels.withUnsafeBufferPointer { values in
-            guard let values = values.baseAddress else { return }
-            for panel in 0..<GEMM.Panels.count(columns: columns) {
-                let b = GEMM.Panels(values: values, inner: inner, columns: columns)
-                GEMM.multiply(rows: rows, GEMM.Matrix(a, stride: inner), b, panel: panel, into: &c, stride: columns)
+        for factors in [nil, (0..<columns).map { Float($0 % 7) - 3 }] {
+            var panels = [Float](repeating: .nan, count: b.count)
+            var c = [Float](repeating: .nan, count: rows * columns)
+            panels.withUnsafeMutableBufferPointer { panels in
+                guard let values = panels.baseAddress else { return }
+                for panel in 0..<GEMM.Panels.count(columns: columns) {
+                    let range = GEMM.Panels.range(panel, columns: columns)
+                    #expect(range.count <= GEMM.Panels.widest(columns: columns))
+                    _ = GEMM.Panel(
+                        copying: range, of: GEMM.Matrix(b, stride: columns), times: factors, inner: inner,
+                        to: values + range.lowerBound * inner)
+                }
+                let b = GEMM.Panels(values: UnsafePointer(values), inner: inner, columns: columns)
+                for panel in 0..<GEMM.Panels.count(columns: columns) {
+                    GEMM.multiply(rows: rows, GEMM.Matrix(a, stride: inner), b[panel], into: &c, stride: columns)
+                }
             }
+            let expected = c.indices.map { place in
+                let (row, column) = place.quotientAndRemainder(dividingBy: columns)
+                return (0..<inner).reduce(Float(0)) { $0 + a[row * inner + $1] * b[$1 * columns + column] }
+                    * (factors?[column] ?? 1)
+            }
+            #expect(c == expected)
         }
-        let expected = c.indices.map { place in
-            (0..<inner).reduce(Float(0)) { $0 + a[place / columns * inner + $1] * b[$1 * columns + place % columns] }
-        }
-        #expect(c == expected)
     }
 }

@@ -247,7 +247,7 @@ extension Plan {
             let memory = step.layer.memory(
                 MemoryRequest(
                     inputs: step.context.inputs.map(\.shape), output: step.context.output.shape,
-                    batch: options.batchSize, training: true, workers: options.workers,
+                    batch: options.batchSize, training: true, delaysArrangement: false, workers: options.workers,
                     algorithm: step.context.algorithm))
             kept.append(UnsafeRawBufferPointer(start: step.context.saved, count: memory.saved))
         }

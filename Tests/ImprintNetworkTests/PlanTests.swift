@@ -169,7 +169,8 @@ import Testing
             step.layer.memory(
                 MemoryRequest(
                     inputs: step.context.inputs.map(\.shape), output: step.context.output.shape, batch: 4,
-                    training: false, workers: Workers(1), algorithm: step.context.algorithm)
+                    training: false, delaysArrangement: false, workers: Workers(1),
+                    algorithm: step.context.algorithm)
             ).scratch
         }
         #expect(prediction.arenaByteCount < activations * 3 / 4 + (scratch.max() ?? 0))

@@ -137,6 +137,40 @@ import Testing
         expectSameBits(try predict(3), result, "three threads")
     }
 
+    /// Examples, and a product that is cut into more blocks than threads share.
+    static let single =
+        examples.filter { $0.isNormalized && $0.ceiling != 6 } + [
+            Example(Convolution(outputChannels: 80, kernelSize: 1), over: shape(64, 40, 9), as: .matrixProduct),
+            Example(Convolution(outputChannels: 80, kernelSize: 5), over: shape(64, 44, 3), as: .im2col),
+        ]
+
+    @Test("A pass over one image has the same bits before the weights are arranged and afterwards", arguments: single)
+    func delayedArrangement(_ example: Example) throws {
+        let network = try example.network()
+        let parameters = try spreadParameters(network)
+        let input = randomValues(network.input.count, "input")
+        let reference = try reference(network, parameters, input)
+        for workers in [1, 3] {
+            let plan = try Plan(
+                network, parameters: parameters, options: Plan.Options(batchSize: 1, workers: Workers(workers)))
+            let last = plan.steps[plan.steps.count - 1]
+            #expect(last.operation.algorithm == example.algorithm)
+            for _ in 0..<2 {
+                plan.poison(keeping: [])
+                let first = run(plan, input)
+                #expect(!last.context.arrangement.isDone)
+                expectClose(first, reference, network.name, tolerance: 1e-4)
+                for _ in 0..<2 {
+                    plan.poison(keeping: [])
+                    expectSameBits(run(plan, input), first, "\(workers) threads")
+                    #expect(last.context.arrangement.isDone)
+                }
+                // Changes nothing, as the plan cannot know.
+                parameters.withValues { _ in }
+            }
+        }
+    }
+
     // MARK: Parameters that change
 
     /// Two ways of computing, and all that folds.

@@ -97,7 +97,19 @@ import Testing
             dWeight[tap] += x[input] * dy[output]
         }
         var window = test.window
-        expect(y, "y") { imprint_depthwise_forward(&window, x, weight, $0) }
+        let rows = window.output_height
+        var finish = imprint_finish(bias: nil, floor: -.infinity, ceiling: .infinity)
+        expect(y, "y") { imprint_depthwise_forward(&window, x, weight, $0, 0, rows, &finish) }
+        let bias = numbers(test.channels, "bias")
+        let finished = y.indices.map { min(max(y[$0] + bias[$0 % test.channels], -0.5), 0.25) }
+        bias.withUnsafeBufferPointer { bias in
+            finish = imprint_finish(bias: bias.baseAddress, floor: -0.5, ceiling: 0.25)
+            expect(finished, "y in two parts, finished") {
+                let first = min(rows, 2)
+                imprint_depthwise_forward(&window, x, weight, $0, first, rows - first, &finish)
+                imprint_depthwise_forward(&window, x, weight, $0, 0, first, &finish)
+            }
+        }
         expect(dx, "dx") { imprint_depthwise_backward_input(&window, dy, weight, $0) }
         expect(dWeight, "dweight", from: before) { imprint_depthwise_backward_weight(&window, x, dy, $0) }
     }

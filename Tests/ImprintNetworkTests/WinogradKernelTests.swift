@@ -245,8 +245,20 @@ private func write(_ square: Matrix, to values: inout [Double], stride: Int, at 
                 write(transform(weightsMatrix, g), to: &expected, stride: u.stride, at: i * panel + o)
             }
         }
-        imprint_winograd_weights(w, inputs, outputs, first, panel, &u.values, u.stride)
+        imprint_winograd_weights(w, nil, inputs, outputs, first, panel, &u.values, u.stride)
         expectEqual(u.values, expected, "\(outputs) channels, \(panel) from \(first) on")
+    }
+
+    @Test("U of weights times the factor of their output", arguments: panels + [(200, 3, 150)])
+    func scaledWeights(_ outputs: Int, _ first: Int, _ panel: Int) {
+        let inputs = 5
+        let w = randomValues(9 * inputs * outputs, "w")
+        let factors = randomValues(outputs, "factors")
+        let scaled = w.indices.map { factors[$0 % outputs] * w[$0] }
+        var (u, expected) = (Matrices(of: inputs * panel), Matrices(of: inputs * panel))
+        imprint_winograd_weights(w, factors, inputs, outputs, first, panel, &u.values, u.stride)
+        imprint_winograd_weights(scaled, nil, inputs, outputs, first, panel, &expected.values, expected.stride)
+        expectSameBits(u.values, expected.values, "\(outputs) channels, \(panel) from \(first) on")
     }
 
     @Test("U of the turned kernel, of the panel's input channels", arguments: panels, [1, 5, 16, 35])
@@ -295,7 +307,7 @@ private func write(_ square: Matrix, to values: inout [Double], stride: Int, at 
             let expected = directConvolution(tiles, x, w, dy)
 
             var u = Matrices(of: inputs * outputs)
-            imprint_winograd_weights(w, inputs, outputs, 0, outputs, &u.values, u.stride)
+            imprint_winograd_weights(w, nil, inputs, outputs, 0, outputs, &u.values, u.stride)
             let v = transformedInput(tiles, x)
             expectEqual(transformedOutput(tiles, v.times(u, tiles.count, inputs, outputs)), expected.y, "y, \(tiles)")
 

@@ -141,8 +141,9 @@ void imprint_response_forward(const imprint_response *t, const float *x, float *
 void imprint_response_backward(const imprint_response *t, const float *x, const float *dy, float *dx, size_t rows,
                                float *scratch);
 
-// y[r][c] = factor[c] * x[r][c].
-void imprint_scale_channels(const float *x, const float *factor, float *y, size_t rows, size_t channels);
+// y[r][c] = x[r][c], times factor[c] unless factor is null, with the rows of x `stride` numbers apart and those of y
+// without a gap.
+void imprint_scale_columns(const float *x, size_t stride, const float *factor, float *y, size_t rows, size_t columns);
 // y[c][r] = x[r][c], with the rows of x `stride` numbers apart and those of y without a gap.
 void imprint_transpose(const float *x, size_t stride, float *y, size_t rows, size_t columns);
 // y[r][c] = min(max(y[r][c] + bias[c] + shortcut[r][c], floor), ceiling), NaN where it is NaN; bias and shortcut may be
@@ -164,8 +165,17 @@ typedef struct {
     int32_t padding_bottom, padding_right;
 } imprint_window;
 
-// y[oy][ox][c] = sum over the window of x[iy][ix][c] * weight[ky][kx][c].
-void imprint_depthwise_forward(const imprint_window *window, const float *x, const float *weight, float *y);
+// What is done to numbers before they are stored: min(max(y + bias[c], floor), ceiling), NaN where y is NaN; bias may be
+// null.
+typedef struct {
+    const float *bias;
+    float floor, ceiling;
+} imprint_finish;
+
+// y[oy][ox][c] = the sum over the window of x[iy][ix][c] * weight[ky][kx][c], finished, for `rows` rows of y from
+// first_row on, which is even.
+void imprint_depthwise_forward(const imprint_window *window, const float *x, const float *weight, float *y,
+                               int32_t first_row, int32_t rows, const imprint_finish *finish);
 // dx[iy][ix][c] = sum over the windows that hold (iy, ix) of dy[oy][ox][c] * weight[ky][kx][c].
 void imprint_depthwise_backward_input(const imprint_window *window, const float *dy, const float *weight, float *dx);
 // dweight[ky][kx][c] += sum over (oy, ox) of x[iy][ix][c] * dy[oy][ox][c].
@@ -213,8 +223,9 @@ void imprint_winograd_output(const imprint_tiles *tiles, const float *m, size_t 
 // dM = A dy A^T for all output channels: dm[k*stride + t*output_channels + c].
 void imprint_winograd_output_gradient(const imprint_tiles *tiles, const float *dy, size_t first_row, size_t rows,
                                       float *dm, size_t stride);
-// U = G g G^T for a panel: u[k*stride + i*panel + o] of w[3][3][inputs][outputs] at output channel first_output + o.
-void imprint_winograd_weights(const float *w, size_t inputs, size_t outputs, size_t first_output, size_t panel,
+// U = G g G^T for a panel: u[k*stride + i*panel + o] of w[3][3][inputs][outputs] at output channel first_output + o,
+// times factor[first_output + o] unless factor is null.
+void imprint_winograd_weights(const float *w, const float *factor, size_t inputs, size_t outputs, size_t first_output, size_t panel,
                               float *u, size_t stride);
 // The same of the kernel turned by 180 degrees with inputs and outputs exchanged, which makes a convolution its own data
 // gradient: u[k*stride + o*panel + i] of input channel first_input + i, for all output channels o.

@@ -116,6 +116,7 @@ public struct Convolution: Layer {
     /// y = epilogue(x convolved with the weights), each block of y's pixels finished while it is in cache.
     func forward(_ context: LayerContext, batch: Int, _ weights: ConvolutionWeights, _ epilogue: Epilogue) {
         let moments = context.outputMoments
+        let (clamp, epilogue) = context.algorithm == .direct ? epilogue.split : (.none, epilogue)
         func finish(_ pixels: Range<Int>, _ block: Int) {
             epilogue.apply(to: context.output.values, pixels, channels: outputChannels)
             moments?.record(
@@ -127,7 +128,7 @@ public struct Convolution: Layer {
                     context.algorithm, over: context.input.shape, pixels: context.output.shape.pixels, batch: batch))
         }
         switch context.algorithm {
-        case .direct: DepthwiseConvolution(self, context).forward(weights, batch: batch, finish)
+        case .direct: DepthwiseConvolution(self, context).forward(weights, batch: batch, clamp, finish)
         case .winograd: Winograd(self, over: context.input.shape).forward(context, weights, batch: batch, finish)
         case .im2col, .matrixProduct: ConvolutionProduct(self, context).forward(weights, batch: batch, finish)
         }
@@ -161,8 +162,10 @@ public struct Convolution: Layer {
 enum ConvolutionWeights {
     /// As the layer has them, [kernel height, kernel width, inputs / groups, outputs].
     case plain(UnsafePointer<Float>)
+    /// As the layer has them, each to be multiplied with the factor of its output.
+    case scaled(UnsafePointer<Float>, by: UnsafePointer<Float>?)
     /// As `Winograd.transform` or `ConvolutionProduct.copy` made them.
-    case transformed(UnsafePointer<Float>)
+    case arranged(UnsafePointer<Float>)
 }
 
 /// What is done to a block of a convolution's result while it is in cache.
@@ -174,12 +177,27 @@ struct Epilogue {
         case swish, hardSwish
     }
 
+    /// What can be done to a number before it is stored: y ← min(max(y + bias, floor), ceiling).
+    struct Clamp {
+        var bias: UnsafePointer<Float>?
+        var floor = -Float.infinity
+        var ceiling = Float.infinity
+
+        static var none: Clamp { Clamp() }
+    }
+
     var bias: UnsafePointer<Float>?
     /// Another activation of the result's shape.
     var shortcut: UnsafePointer<Float>?
     var floor = -Float.infinity
     var ceiling = Float.infinity
     var curve: Curve?
+
+    /// What of this can be done before numbers are stored, and what is left for afterwards.
+    var split: (Clamp, Epilogue) {
+        shortcut == nil
+            ? (Clamp(bias: bias, floor: floor, ceiling: ceiling), Epilogue(curve: curve)) : (.none, self)
+    }
 
     func apply(to y: UnsafeMutablePointer<Float>, _ pixels: Range<Int>, channels: Int) {
         let start = pixels.lowerBound * channels

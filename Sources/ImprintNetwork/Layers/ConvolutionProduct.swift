@@ -64,15 +64,17 @@ struct ConvolutionProduct {
     /// Whether the weights can be cut into panels.
     static func fitsPanels(_ layer: Convolution) -> Bool { layer.groups == 1 }
 
-    /// Copies weights as the layer has them into panels.
+    /// Copies weights as the layer has them, times a factor for each channel, into panels.
     static func copy(
-        _ layer: Convolution, _ weight: UnsafePointer<Float>, over input: Shape,
-        into panels: UnsafeMutablePointer<Float>, worker: Worker
+        _ layer: Convolution, _ weight: UnsafePointer<Float>, times factors: UnsafePointer<Float>? = nil,
+        over input: Shape, into panels: UnsafeMutablePointer<Float>, worker: Worker
     ) {
         let (inner, columns) = (rowLength(layer, over: input), layer.outputChannels)
         worker.forEach(GEMM.Panels.count(columns: columns)) { panel in
-            GEMM.Panels.copy(
-                panel, of: GEMM.Matrix(weight, stride: columns), inner: inner, columns: columns, into: panels)
+            let range = GEMM.Panels.range(panel, columns: columns)
+            _ = GEMM.Panel(
+                copying: range, of: GEMM.Matrix(weight, stride: columns), times: factors, inner: inner,
+                to: panels + range.lowerBound * inner)
         }
     }
 
@@ -81,25 +83,71 @@ struct ConvolutionProduct {
         _ layer: Convolution, over input: Shape, algorithm: Algorithm, workers: Int, training: Bool
     ) -> Int {
         let length = rowLength(layer, over: input)
+        return windowCount(layer, over: input, algorithm: algorithm, workers: workers)
+            + (training ? (weightParts - 1) * length * layer.outputChannels : 0)
+    }
+
+    /// How many numbers the windows are that are there at the same time.
+    private static func windowCount(
+        _ layer: Convolution, over input: Shape, algorithm: Algorithm, workers: Int
+    ) -> Int {
         let blocks = max(workers, fewestBlocks)
-        let columns = algorithm == .im2col ? blocks * blockRows(layer, over: input) * length : 0
-        return columns + (training ? (weightParts - 1) * length * layer.outputChannels : 0)
+        return algorithm == .im2col ? blocks * blockRows(layer, over: input) * rowLength(layer, over: input) : 0
+    }
+
+    /// How many numbers of scratch memory a pass over so many windows takes with `ConvolutionWeights.scaled`.
+    static func scaledScratchCount(
+        _ layer: Convolution, over input: Shape, algorithm: Algorithm, workers: Int, rows: Int
+    ) -> Int {
+        let columns =
+            blockCount(layer, over: input, rows: rows) < fewestBlocks
+            ? workers * GEMM.Panels.widest(columns: layer.outputChannels) : layer.outputChannels
+        return windowCount(layer, over: input, algorithm: algorithm, workers: workers)
+            + rowLength(layer, over: input) * columns
     }
 
     func forward(_ weights: ConvolutionWeights, batch: Int, _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void) {
         let all = 0..<(batch * pixels)
-        let panels: UnsafePointer<Float>
         switch weights {
-        case .transformed(let prepared): panels = prepared
+        case .arranged(let panels): forward(UnsafePointer(panels), all, finish)
         case .plain(let weight):
             guard Self.fitsPanels(layer) && all.count >= Self.rowsForPanels else {
                 return forward(plain: weight, all, finish)
             }
-            let copy = context.scratch.assumingMemoryBound(to: Float.self)
-            Self.copy(layer, weight, over: context.input.shape, into: copy, worker: context.worker)
-            panels = UnsafePointer(copy)
+            forward(copying: weight, to: context.scratch.assumingMemoryBound(to: Float.self), all, finish)
+        case .scaled(let weight, let factors):
+            let room =
+                columns
+                + Self.windowCount(
+                    layer, over: context.input.shape, algorithm: context.algorithm,
+                    workers: context.worker.team.count)
+            guard blockCount(all) < Self.fewestBlocks else {
+                return forward(copying: weight, times: factors, to: room, all, finish)
+            }
+            // A panel is used once, so it need not leave the cache.
+            let own = room + context.worker.index * GEMM.Panels.widest(columns: outputChannels) * rowLength
+            forward(all, finish) { panel in
+                GEMM.Panel(
+                    copying: GEMM.Panels.range(panel, columns: outputChannels), of: columns(weight, of: 0),
+                    times: factors, inner: rowLength, to: own)
+            }
         }
-        forward(GEMM.Panels(values: panels, inner: rowLength, columns: outputChannels), all, finish)
+    }
+
+    private func forward(
+        copying weight: UnsafePointer<Float>, times factors: UnsafePointer<Float>? = nil,
+        to copy: UnsafeMutablePointer<Float>, _ all: Range<Int>,
+        _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void
+    ) {
+        Self.copy(layer, weight, times: factors, over: context.input.shape, into: copy, worker: context.worker)
+        forward(UnsafePointer(copy), all, finish)
+    }
+
+    private func forward(
+        _ panels: UnsafePointer<Float>, _ all: Range<Int>, _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void
+    ) {
+        let panels = GEMM.Panels(values: panels, inner: rowLength, columns: outputChannels)
+        forward(all, finish) { panel in panels[panel] }
     }
 
     private func forward(
@@ -118,20 +166,21 @@ struct ConvolutionProduct {
         }
     }
 
+    /// - Parameter panel: Gives a panel of the weights, until it is called again by the same thread.
     private func forward(
-        _ panels: GEMM.Panels, _ all: Range<Int>, _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void
+        _ all: Range<Int>, _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void, _ panel: (Int) -> GEMM.Panel
     ) {
         let (blocks, panelCount) = (blockCount(all), GEMM.Panels.count(columns: outputChannels))
-        func multiply(_ rows: Range<Int>, _ x: GEMM.Matrix, _ panel: Int) {
+        func multiply(_ rows: Range<Int>, _ x: GEMM.Matrix, _ panel: GEMM.Panel) {
             GEMM.multiply(
-                rows: rows.count, x, panels, panel: panel,
-                into: context.output.values + rows.lowerBound * outputChannels, stride: outputChannels)
+                rows: rows.count, x, panel, into: context.output.values + rows.lowerBound * outputChannels,
+                stride: outputChannels)
         }
         guard blocks < Self.fewestBlocks else {
             context.worker.forEach(blocks) { index in
                 let rows = block(index, of: all)
                 let x = windows(rows, group: 0, in: columnBlock)
-                for panel in 0..<panelCount { multiply(rows, x, panel) }
+                for place in 0..<panelCount { multiply(rows, x, panel(place)) }
                 finish(rows, index)
             }
             return
@@ -144,7 +193,7 @@ struct ConvolutionProduct {
         }
         let x = GEMM.Matrix(
             copies ? UnsafePointer(columns) : UnsafePointer(context.input.values), stride: rowLength)
-        context.worker.forEach(panelCount) { panel in multiply(all, x, panel) }
+        context.worker.forEach(panelCount) { place in multiply(all, x, panel(place)) }
         context.worker.forEach(blocks) { index in finish(block(index, of: all), index) }
     }
 
@@ -190,7 +239,7 @@ struct ConvolutionProduct {
             let dy = outputGradient(rows, group: group)
             if let panels {
                 for panel in 0..<GEMM.Panels.count(columns: rowLength) {
-                    GEMM.multiply(rows: rows.count, dy, panels, panel: panel, into: result, stride: rowLength)
+                    GEMM.multiply(rows: rows.count, dy, panels[panel], into: result, stride: rowLength)
                 }
             } else {
                 GEMM.multiply(
@@ -235,9 +284,10 @@ struct ConvolutionProduct {
         guard layer.groups == 1 && rows >= Self.rowsForPanels else { return nil }
         let copy = context.scratch.assumingMemoryBound(to: Float.self)
         context.worker.forEach(GEMM.Panels.count(columns: rowLength)) { panel in
-            GEMM.Panels.copy(
-                panel, of: columns(context.parameters[0], of: 0).transpose, inner: outputChannels, columns: rowLength,
-                into: copy)
+            let range = GEMM.Panels.range(panel, columns: rowLength)
+            _ = GEMM.Panel(
+                copying: range, of: columns(context.parameters[0], of: 0).transpose, inner: outputChannels,
+                to: copy + range.lowerBound * outputChannels)
         }
         return GEMM.Panels(values: copy, inner: outputChannels, columns: rowLength)
     }

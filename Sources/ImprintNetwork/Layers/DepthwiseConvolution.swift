@@ -19,18 +19,37 @@ struct DepthwiseConvolution {
         (weightParts - 1) * layer.kernelSize.height * layer.kernelSize.width * layer.outputChannels
     }
 
-    func forward(_ weights: ConvolutionWeights, batch: Int, _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void) {
+    /// - Parameter finish: Is called for each block of y's pixels once they are there and `stored` has been done to them.
+    func forward(
+        _ weights: ConvolutionWeights, batch: Int, _ stored: Epilogue.Clamp,
+        _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void
+    ) {
         guard case .plain(let weight) = weights else {
-            preconditionFailure("a depthwise convolution has no transformed weights")
+            preconditionFailure("a depthwise convolution takes its weights as they are")
         }
-        let pixels = context.output.shape.pixels
-        context.forEachImage(batch) { image in
+        let shape = context.output.shape
+        var last = imprint_finish(bias: stored.bias, floor: stored.floor, ceiling: stored.ceiling)
+        func convolve(_ rows: Range<Int>, of image: Int) {
             withUnsafePointer(to: window) {
-                imprint_depthwise_forward($0, context.input.at(image), weight, context.output.at(image))
+                imprint_depthwise_forward(
+                    $0, context.input.at(image), weight, context.output.at(image), Int32(rows.lowerBound),
+                    Int32(rows.count), &last)
             }
-            finish((image * pixels)..<((image + 1) * pixels), image)
+            let first = image * shape.height
+            finish(((first + rows.lowerBound) * shape.width)..<((first + rows.upperBound) * shape.width), image)
+        }
+        // The threads share a large image, unless moments are taken of whole ones.
+        let size = max(Self.leastRows, (1 << 15) / (shape.width * shape.channels) / 2 * 2)
+        let parts = context.training ? 1 : (shape.height + size - 1) / size
+        guard parts > 1 else { return context.forEachImage(batch) { convolve(0..<shape.height, of: $0) } }
+        context.worker.forEach(batch * parts) { index in
+            let (image, part) = index.quotientAndRemainder(dividingBy: parts)
+            convolve((part * size)..<min((part + 1) * size, shape.height), of: image)
         }
     }
+
+    /// The fewest rows that a thread takes of an image: the rows between two parts are read twice.
+    private static let leastRows = 8
 
     func backwardWeight(_ dWeight: UnsafeMutablePointer<Float>, batch: Int) {
         let (dy, outputCount) = (context.outputGradient, context.output.shape.count)

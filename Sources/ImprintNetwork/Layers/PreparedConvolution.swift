@@ -5,8 +5,9 @@ internal import ImprintCore
 /// with a shortcut, an activation.
 ///
 /// The normalisation folds into weights and bias, W′ = W · scale / √(variance + ε) and
-/// b′ = (b − mean) · scale / √(variance + ε) + shift, once for any number of passes, and what the algorithm makes of W′
-/// is made once too. The rest is done to each block of the result while it is in cache.
+/// b′ = (b − mean) · scale / √(variance + ε) + shift, and what the algorithm makes of W′ is made once for any number of
+/// passes, or in the pass itself where it may be the only one. The rest is done to each block of the result while it is
+/// in cache.
 struct PreparedConvolution: Layer {
     static let kind = "preparedConvolution"
     private let convolution: Convolution
@@ -46,59 +47,87 @@ struct PreparedConvolution: Layer {
 
     func memory(_ request: MemoryRequest) -> LayerMemory {
         let input = request.inputs[0]
-        let transformed = isTransformed(request.algorithm)
-        let weights =
-            switch request.algorithm {
-            case .winograd: Winograd(convolution, over: input).transformedCount
-            case .direct, .im2col, .matrixProduct:
-                transformed || normalization != nil ? weightCount(over: input) : 0
-            }
-        // A factor for each channel, and the weights before they are transformed.
-        let folding =
-            normalization == nil ? 0 : biasCount + (transformed ? weightCount(over: input) : 0)
         let passes = convolution.memory(
             MemoryRequest(
                 inputs: [input], output: request.output, batch: request.batch, training: request.training,
-                workers: request.workers, algorithm: request.algorithm))
+                delaysArrangement: request.delaysArrangement, workers: request.workers, algorithm: request.algorithm))
+        let (size, factors) = (MemoryLayout<Float>.stride, normalization == nil ? 0 : channelCount)
+        guard isArranged(request.algorithm) else {
+            let folded = normalization == nil ? 0 : weightCount(over: input)
+            return LayerMemory(scratch: passes.scratch, prepared: (channelCount + factors + folded) * size)
+        }
+        let isWinograd = request.algorithm == .winograd
+        let scaled =
+            isWinograd || !request.delaysArrangement
+            ? 0
+            : ConvolutionProduct.scaledScratchCount(
+                convolution, over: input, algorithm: request.algorithm, workers: request.workers.count,
+                rows: request.batch * request.output.pixels)
+        let arranged =
+            isWinograd ? Winograd(convolution, over: input).transformedCount : weightCount(over: input)
         return LayerMemory(
-            scratch: max(passes.scratch, folding * MemoryLayout<Float>.stride),
-            prepared: (biasCount + weights) * MemoryLayout<Float>.stride)
+            scratch: max(passes.scratch, scaled * size), prepared: (channelCount + factors) * size,
+            arranged: arranged * size)
     }
 
-    private var biasCount: Int { roundedUp(convolution.outputChannels, to: 16) }
+    /// Numbers for each output channel, up to the next multiple of a cache line.
+    private var channelCount: Int { roundedUp(convolution.outputChannels, to: 16) }
 
     private func weightCount(over input: Shape) -> Int {
         convolution.kernelSize.height * convolution.kernelSize.width * (input.channels / convolution.groups)
             * convolution.outputChannels
     }
 
-    func prepare(_ context: LayerContext) {
-        let count = weightCount(over: context.input.shape)
-        let bias = context.prepared.assumingMemoryBound(to: Float.self)
-        let weights = bias + biasCount
-        let factor = context.scratch.assumingMemoryBound(to: Float.self)
-        context.worker.alone { fold(context, into: bias, factor) }
+    /// What is kept of the parameters.
+    private struct Kept {
+        /// b′.
+        let bias: UnsafeMutablePointer<Float>
+        /// The factor of each channel of W′, where there is a normalisation.
+        let factors: UnsafeMutablePointer<Float>?
+        /// W′, where it stays in the layer's order.
+        let folded: UnsafeMutablePointer<Float>
+        /// What the algorithm makes of W′, where it does not.
+        let arranged: UnsafeMutablePointer<Float>
+    }
 
-        var folded = UnsafePointer(context.parameters[0])
-        if normalization != nil {
-            let result = isTransformed(context.algorithm) ? factor + biasCount : weights
-            forEachRange(count / convolution.outputChannels, context.worker) { rows in
-                let start = rows.lowerBound * convolution.outputChannels
-                imprint_scale_channels(
-                    context.parameters[0] + start, factor, result + start, rows.count, convolution.outputChannels)
-            }
-            folded = UnsafePointer(result)
+    private func kept(_ context: LayerContext) -> Kept {
+        let bias = context.prepared.assumingMemoryBound(to: Float.self)
+        let factors = normalization == nil ? nil : bias + channelCount
+        return Kept(
+            bias: bias, factors: factors, folded: (factors ?? bias) + channelCount,
+            arranged: context.arranged.assumingMemoryBound(to: Float.self))
+    }
+
+    /// Makes b′ and the factors, and W′ where it stays in the layer's order.
+    func prepare(_ context: LayerContext) {
+        let kept = kept(context)
+        context.worker.alone { fold(context, into: kept) }
+        guard let factors = kept.factors, !isArranged(context.algorithm) else { return }
+        forEachRange(weightCount(over: context.input.shape) / convolution.outputChannels, context.worker) { rows in
+            let start = rows.lowerBound * convolution.outputChannels
+            imprint_scale_columns(
+                context.parameters[0] + start, convolution.outputChannels, factors, kept.folded + start, rows.count,
+                convolution.outputChannels)
         }
+    }
+
+    /// Makes what the algorithm reads of W′.
+    func arrange(_ context: LayerContext) {
+        guard isArranged(context.algorithm) else { return }
+        let kept = kept(context)
+        let factors = kept.factors.map { UnsafePointer($0) }
         if context.algorithm == .winograd {
-            Winograd(convolution, over: context.input.shape).transform(folded, into: weights, worker: context.worker)
-        } else if isTransformed(context.algorithm) {
+            Winograd(convolution, over: context.input.shape).transform(
+                context.parameters[0], times: factors, into: kept.arranged, worker: context.worker)
+        } else {
             ConvolutionProduct.copy(
-                convolution, folded, over: context.input.shape, into: weights, worker: context.worker)
+                convolution, context.parameters[0], times: factors, over: context.input.shape, into: kept.arranged,
+                worker: context.worker)
         }
     }
 
     /// Whether the weights are kept in another order than the layer's.
-    private func isTransformed(_ algorithm: Algorithm) -> Bool {
+    private func isArranged(_ algorithm: Algorithm) -> Bool {
         switch algorithm {
         case .winograd: true
         case .direct: false
@@ -106,34 +135,33 @@ struct PreparedConvolution: Layer {
         }
     }
 
-    /// b′, and the factor of each channel of W′.
-    private func fold(
-        _ context: LayerContext, into bias: UnsafeMutablePointer<Float>, _ factor: UnsafeMutablePointer<Float>
-    ) {
+    private func fold(_ context: LayerContext, into kept: Kept) {
         let (channels, parameters) = (convolution.outputChannels, context.parameters)
-        for channel in 0..<channels { bias[channel] = convolution.hasBias ? parameters[1][channel] : 0 }
-        guard let normalization else { return }
+        for channel in 0..<channels { kept.bias[channel] = convolution.hasBias ? parameters[1][channel] : 0 }
+        guard let normalization, let factors = kept.factors else { return }
         let next = convolution.hasBias ? 2 : 1
         let (scale, shift) = (parameters[next], parameters[next + 1])
         let (mean, variance) = (parameters[next + 2], parameters[next + 3])
         for channel in 0..<channels {
-            factor[channel] = scale[channel] / (variance[channel] + normalization.epsilon).squareRoot()
-            bias[channel] = (bias[channel] - mean[channel]) * factor[channel] + shift[channel]
+            factors[channel] = scale[channel] / (variance[channel] + normalization.epsilon).squareRoot()
+            kept.bias[channel] = (kept.bias[channel] - mean[channel]) * factors[channel] + shift[channel]
         }
     }
 
     func forward(_ context: LayerContext, batch: Int) {
-        let bias = UnsafePointer(context.prepared.assumingMemoryBound(to: Float.self))
+        let kept = kept(context)
         let weights: ConvolutionWeights =
-            if isTransformed(context.algorithm) {
-                .transformed(bias + biasCount)
+            if !isArranged(context.algorithm) {
+                .plain(UnsafePointer(normalization == nil ? context.parameters[0] : kept.folded))
+            } else if context.arrangement.isDone {
+                .arranged(UnsafePointer(kept.arranged))
             } else {
-                .plain(normalization == nil ? UnsafePointer(context.parameters[0]) : bias + biasCount)
+                .scaled(UnsafePointer(context.parameters[0]), by: kept.factors.map { UnsafePointer($0) })
             }
         convolution.forward(
             context, batch: batch, weights,
             Epilogue(
-                bias: convolution.hasBias || normalization != nil ? bias : nil,
+                bias: convolution.hasBias || normalization != nil ? UnsafePointer(kept.bias) : nil,
                 shortcut: hasShortcut ? UnsafePointer(context.inputs[1].values) : nil,
                 floor: ceiling == nil ? -.infinity : 0, ceiling: ceiling ?? .infinity, curve: curve))
     }

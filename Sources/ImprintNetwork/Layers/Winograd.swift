@@ -23,7 +23,7 @@ struct Winograd {
 
     /// The weights that a pass convolves with.
     private enum Kernels {
-        case plain(UnsafePointer<Float>)
+        case plain(UnsafePointer<Float>, times: UnsafePointer<Float>?)
         /// Those of the convolution whose gradient this one is, [3, 3, outputs, inputs].
         case turned(UnsafePointer<Float>)
         case transformed(UnsafePointer<Float>)
@@ -97,8 +97,9 @@ struct Winograd {
     ) {
         let kernels: Kernels =
             switch weights {
-            case .plain(let weight): .plain(weight)
-            case .transformed(let u): .transformed(u)
+            case .plain(let weight): .plain(weight, times: nil)
+            case .scaled(let weight, let factors): .plain(weight, times: factors)
+            case .arranged(let u): .transformed(u)
             }
         convolve(context.input.values, kernels, into: context.output.values, batch: batch, context, finish)
     }
@@ -218,9 +219,12 @@ struct Winograd {
     /// How many numbers the transformed weights are.
     var transformedCount: Int { panelCount * panelWeights }
 
-    /// U = GgGᵀ of weights as the layer has them, for any number of passes.
-    func transform(_ weight: UnsafePointer<Float>, into u: UnsafeMutablePointer<Float>, worker: Worker) {
-        transform(.plain(weight), into: u, worker: worker)
+    /// U = GgGᵀ of weights as the layer has them, times a factor for each output, for any number of passes.
+    func transform(
+        _ weight: UnsafePointer<Float>, times factors: UnsafePointer<Float>?, into u: UnsafeMutablePointer<Float>,
+        worker: Worker
+    ) {
+        transform(.plain(weight, times: factors), into: u, worker: worker)
     }
 
     private func transform(_ kernels: Kernels, into u: UnsafeMutablePointer<Float>, worker: Worker) {
@@ -231,8 +235,8 @@ struct Winograd {
         let channels = panelRange(panel)
         let stride = stride(inputs, channels.count)
         switch kernels {
-        case .plain(let w):
-            imprint_winograd_weights(w, inputs, outputs, channels.lowerBound, channels.count, u, stride)
+        case .plain(let w, let factors):
+            imprint_winograd_weights(w, factors, inputs, outputs, channels.lowerBound, channels.count, u, stride)
         case .turned(let w):
             imprint_winograd_turned_weights(w, outputs, inputs, channels.lowerBound, channels.count, u, stride)
         case .transformed: preconditionFailure("the weights are transformed already")
