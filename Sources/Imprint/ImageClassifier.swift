@@ -166,12 +166,14 @@ public final class ImageClassifier: Sendable {
     }
 
     private func observations(_ confidences: [Float], _ boxes: [Observation.Box?]? = nil) -> [Observation] {
-        Observation.ranked(
-            labels.indices.map { place in
-                Observation(
-                    label: labels[place], confidence: confidences[place],
-                    precisionRecallCurve: weights.training?.precisionRecall[labels[place]] ?? [],
-                    threshold: weights.training?.thresholds?[labels[place]], box: boxes?[place])
+        // Once for all of what may be a thousand labels.
+        let (curves, thresholds) = (weights.training?.precisionRecall, weights.training?.thresholds)
+        return Observation.ranked(
+            zip(labels, confidences).enumerated().map { place, pair in
+                let (label, confidence) = pair
+                return Observation(
+                    label: label, confidence: confidence, precisionRecallCurve: curves?[label] ?? [],
+                    threshold: thresholds?[label], box: boxes?[place])
             })
     }
 }
