@@ -457,6 +457,14 @@ def log_softmax():
     return m, "logarithms"
 
 
+def one_logit():
+    m = Model(13)
+    m.conv(1, 3, [3, 3])
+    m.add("GlobalAveragePool")
+    m.add("Flatten")
+    return m, "logit"
+
+
 FIXTURES = {
     "clip-opset-6": clip_attributes,
     "initializers-in-inputs-opset-9": initializers_in_inputs,
@@ -493,6 +501,7 @@ FIXTURES = {
     "sigmoid-map": sigmoid_map,
     "sigmoid-flat": sigmoid_flat,
     "log-softmax": log_softmax,
+    "one-logit": one_logit,
 }
 
 
@@ -520,7 +529,7 @@ def main():
         onnx.checker.check_model(proto)
         onnx.save(proto, FOLDER / f"{name}.onnx")
         y = y.flatten().astype(np.float64)
-        y = {"logits": softmax, "probabilities": lambda x: x, "logarithms": np.exp}[kind](y)
+        y = {"logits": softmax, "probabilities": lambda x: x, "logarithms": np.exp, "logit": lambda x: 1 / (1 + np.exp(-x))}[kind](y)
         expected[f"{name}.onnx"] = [round(float(value), 8) for value in y]
     # Weights in a file beside.
     proto = grouped().proto()

@@ -19,7 +19,7 @@ private let fixtures = ImportFixtures("ONNX")
     }
 
     @Test("All fixtures are there")
-    func all() { #expect(fixtures.expected.count == 36) }
+    func all() { #expect(fixtures.expected.count == 37) }
 
     private func layers(_ name: String) throws -> [String] {
         try read(name).weights.network.nodes.map { type(of: $0.layer).kind }
@@ -57,6 +57,9 @@ private let fixtures = ImportFixtures("ONNX")
             #expect(try !read(name).notes.contains { $0.contains("logits") })
         }
         #expect(try read("gemm.onnx").notes.contains { $0.contains("a softmax was added") })
+        let single = try read("one-logit.onnx")
+        #expect(single.weights.network.nodes.last?.layer is Sigmoid)
+        #expect(single.notes.contains { $0.contains("a sigmoid was added") })
     }
 
     @Test("What cannot be read is named all at once, with its nodes")
