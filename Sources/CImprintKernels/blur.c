@@ -7,7 +7,6 @@
 
 #include "clones.h"
 
-#define WIDE_CLONES CLONES __attribute__((min_vector_width(512)))
 #define PART_OF_CLONE static inline __attribute__((always_inline))
 
 enum { lanes = 32, bits = 7 };

@@ -6,8 +6,6 @@
 
 #include "vectors.h"
 
-// x86-64-v4 counts as slow with 512 bits, so the compiler halves such vectors unless told not to.
-#define WIDE_CLONES CLONES __attribute__((min_vector_width(512)))
 // Makes the compiler forget what it knows of x. It would otherwise compute all that a loop needs of x, such as 36
 // addresses or tests of bits, before the loop, and keep it on the stack for want of registers.
 #define FORGET(x) __asm__("" : "+r"(x))

@@ -128,8 +128,31 @@ enum GEMM {
         }
     }
 
-    /// The columns of C = A·B that belong to one panel of B [inner, columns], with A [rows, inner] not transposed.
+    /// Whether products with panels are this library's own, which finish their sums before they store them.
+    private static let hasOwnPanels = imprint_kernels_use_avx512() != 0
+
+    /// The columns of C = A·B that belong to one panel of B [inner, columns], with A [rows, inner] not transposed; then `clamp` is done to
+    /// them, whose bias has a number for each of B's columns.
     static func multiply(
+        rows: Int, _ a: Matrix, _ b: Panel, into c: UnsafeMutablePointer<Float>, stride: Int,
+        clamp: Epilogue.Clamp = .none
+    ) {
+        let (width, columns) = (b.columns.count, c + b.columns.lowerBound)
+        let bias = clamp.bias.map { $0 + b.columns.lowerBound }
+        guard hasOwnPanels && width >= vectorWidth else {
+            multiplyInPieces(rows: rows, a, b, into: c, stride: stride)
+            guard !clamp.isNone else { return }
+            for row in 0..<rows {
+                imprint_epilogue(columns + row * stride, bias, nil, clamp.floor, clamp.ceiling, 1, width)
+            }
+            return
+        }
+        var finish = imprint_finish(bias: bias, floor: clamp.floor, ceiling: clamp.ceiling)
+        imprint_multiply_panel(a.values, a.stride, b.values, b.inner, width, columns, stride, rows, &finish)
+    }
+
+    /// The same by OpenBLAS, which takes small products as they lie.
+    private static func multiplyInPieces(
         rows: Int, _ a: Matrix, _ b: Panel, into c: UnsafeMutablePointer<Float>, stride: Int
     ) {
         let width = b.columns.count

@@ -68,6 +68,38 @@ import Testing
                     * (factors?[column] ?? 1)
             }
             #expect(c == expected)
+            let bias = (0..<columns).map { Float($0 % 3) }
+            bias.withUnsafeBufferPointer { bias in
+                panels.withUnsafeBufferPointer { values in
+                    guard let values = values.baseAddress else { return }
+                    let clamp = Epilogue.Clamp(bias: bias.baseAddress, floor: -20, ceiling: 30)
+                    let b = GEMM.Panels(values: values, inner: inner, columns: columns)
+                    for panel in 0..<GEMM.Panels.count(columns: columns) {
+                        GEMM.multiply(
+                            rows: rows, GEMM.Matrix(a, stride: inner), b[panel], into: &c, stride: columns, clamp: clamp
+                        )
+                    }
+                }
+            }
+            #expect(c == expected.indices.map { min(max(expected[$0] + bias[$0 % columns], -20), 30) })
         }
+    }
+
+    @Test(
+        "A product with a panel, whatever the rest of its rows and columns", arguments: 1...15,
+        [16, 17, 47, 64, 65, 80])
+    func ownPanels(rows: Int, columns: Int) {
+        let (inner, gap) = (9, 3)
+        let x = (0..<(rows * (inner + gap))).map { Float($0 % 5) - 2 }
+        let panel = (0..<(inner * columns)).map { Float($0 % 9) - 4 }
+        var y = [Float](repeating: 7, count: rows * (columns + gap))
+        let expected = y.indices.map { place -> Float in
+            let (row, column) = place.quotientAndRemainder(dividingBy: columns + gap)
+            if column >= columns { return 7 }
+            return (0..<inner).reduce(0) { $0 + x[row * (inner + gap) + $1] * panel[$1 * columns + column] }
+        }
+        var finish = imprint_finish(bias: nil, floor: -.infinity, ceiling: .infinity)
+        imprint_multiply_panel(x, inner + gap, panel, inner, columns, &y, columns + gap, rows, &finish)
+        #expect(y == expected)
     }
 }

@@ -181,6 +181,11 @@ void imprint_depthwise_backward_input(const imprint_window *window, const float 
 // dweight[ky][kx][c] += sum over (oy, ox) of x[iy][ix][c] * dy[oy][ox][c].
 void imprint_depthwise_backward_weight(const imprint_window *window, const float *x, const float *dy, float *dweight);
 
+// y[r][c] = the sum over i of x[r][i] * panel[i][c], finished, for 16 columns or more; rows of x and of y lie so far apart.
+// Made for AVX-512: other processors have too few registers to be fast.
+void imprint_multiply_panel(const float *x, size_t x_stride, const float *panel, size_t inner, size_t columns, float *y,
+                            size_t y_stride, size_t rows, const imprint_finish *finish);
+
 // Copies the windows of the output pixels first_pixel ..< first_pixel + pixels of one image into the rows of a matrix:
 // columns[p][ky][kx][c] = x[iy][ix][first_channel + c], 0 outside the image, for `channels` channels.
 void imprint_im2col(const imprint_window *window, const float *x, size_t first_channel, size_t channels,

@@ -116,7 +116,7 @@ public struct Convolution: Layer {
     /// y = epilogue(x convolved with the weights), each block of y's pixels finished while it is in cache.
     func forward(_ context: LayerContext, batch: Int, _ weights: ConvolutionWeights, _ epilogue: Epilogue) {
         let moments = context.outputMoments
-        let (clamp, epilogue) = context.algorithm == .direct ? epilogue.split : (.none, epilogue)
+        let (clamp, epilogue) = context.algorithm == .winograd ? (.none, epilogue) : epilogue.split
         func finish(_ pixels: Range<Int>, _ block: Int) {
             epilogue.apply(to: context.output.values, pixels, channels: outputChannels)
             moments?.record(
@@ -130,7 +130,7 @@ public struct Convolution: Layer {
         switch context.algorithm {
         case .direct: DepthwiseConvolution(self, context).forward(weights, batch: batch, clamp, finish)
         case .winograd: Winograd(self, over: context.input.shape).forward(context, weights, batch: batch, finish)
-        case .im2col, .matrixProduct: ConvolutionProduct(self, context).forward(weights, batch: batch, finish)
+        case .im2col, .matrixProduct: ConvolutionProduct(self, context).forward(weights, batch: batch, clamp, finish)
         }
     }
 
@@ -184,6 +184,7 @@ struct Epilogue {
         var ceiling = Float.infinity
 
         static var none: Clamp { Clamp() }
+        var isNone: Bool { bias == nil && floor == -.infinity && ceiling == .infinity }
     }
 
     var bias: UnsafePointer<Float>?

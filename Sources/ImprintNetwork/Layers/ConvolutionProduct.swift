@@ -106,15 +106,19 @@ struct ConvolutionProduct {
             + rowLength(layer, over: input) * columns
     }
 
-    func forward(_ weights: ConvolutionWeights, batch: Int, _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void) {
+    /// - Parameter finish: Is called for each block of y's pixels once they are there and `clamp` has been done to them.
+    func forward(
+        _ weights: ConvolutionWeights, batch: Int, _ clamp: Epilogue.Clamp,
+        _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void
+    ) {
         let all = 0..<(batch * pixels)
         switch weights {
-        case .arranged(let panels): forward(UnsafePointer(panels), all, finish)
+        case .arranged(let panels): forward(UnsafePointer(panels), all, clamp, finish)
         case .plain(let weight):
             guard Self.fitsPanels(layer) && all.count >= Self.rowsForPanels else {
-                return forward(plain: weight, all, finish)
+                return forward(plain: weight, all, clamp, finish)
             }
-            forward(copying: weight, to: context.scratch.assumingMemoryBound(to: Float.self), all, finish)
+            forward(copying: weight, to: context.scratch.assumingMemoryBound(to: Float.self), all, clamp, finish)
         case .scaled(let weight, let factors):
             let room =
                 columns
@@ -122,11 +126,11 @@ struct ConvolutionProduct {
                     layer, over: context.input.shape, algorithm: context.algorithm,
                     workers: context.worker.team.count)
             guard blockCount(all) < Self.fewestBlocks else {
-                return forward(copying: weight, times: factors, to: room, all, finish)
+                return forward(copying: weight, times: factors, to: room, all, clamp, finish)
             }
             // A panel is used once, so it need not leave the cache.
             let own = room + context.worker.index * GEMM.Panels.widest(columns: outputChannels) * rowLength
-            forward(all, finish) { panel in
+            forward(all, clamp, finish) { panel in
                 GEMM.Panel(
                     copying: GEMM.Panels.range(panel, columns: outputChannels), of: columns(weight, of: 0),
                     times: factors, inner: rowLength, to: own)
@@ -136,23 +140,26 @@ struct ConvolutionProduct {
 
     private func forward(
         copying weight: UnsafePointer<Float>, times factors: UnsafePointer<Float>? = nil,
-        to copy: UnsafeMutablePointer<Float>, _ all: Range<Int>,
+        to copy: UnsafeMutablePointer<Float>, _ all: Range<Int>, _ clamp: Epilogue.Clamp,
         _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void
     ) {
         Self.copy(layer, weight, times: factors, over: context.input.shape, into: copy, worker: context.worker)
-        forward(UnsafePointer(copy), all, finish)
+        forward(UnsafePointer(copy), all, clamp, finish)
     }
 
     private func forward(
-        _ panels: UnsafePointer<Float>, _ all: Range<Int>, _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void
+        _ panels: UnsafePointer<Float>, _ all: Range<Int>, _ clamp: Epilogue.Clamp,
+        _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void
     ) {
         let panels = GEMM.Panels(values: panels, inner: rowLength, columns: outputChannels)
-        forward(all, finish) { panel in panels[panel] }
+        forward(all, clamp, finish) { panel in panels[panel] }
     }
 
     private func forward(
-        plain weight: UnsafePointer<Float>, _ all: Range<Int>, _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void
+        plain weight: UnsafePointer<Float>, _ all: Range<Int>, _ clamp: Epilogue.Clamp,
+        _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void
     ) {
+        let epilogue = Epilogue(bias: clamp.bias, floor: clamp.floor, ceiling: clamp.ceiling)
         context.worker.forEach(blockCount(all)) { index in
             let rows = block(index, of: all)
             for group in 0..<layer.groups {
@@ -162,19 +169,21 @@ struct ConvolutionProduct {
                     into: context.output.values + rows.lowerBound * layer.outputChannels + group * outputChannels,
                     stride: layer.outputChannels)
             }
+            epilogue.apply(to: context.output.values, rows, channels: layer.outputChannels)
             finish(rows, index)
         }
     }
 
     /// - Parameter panel: Gives a panel of the weights, until it is called again by the same thread.
     private func forward(
-        _ all: Range<Int>, _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void, _ panel: (Int) -> GEMM.Panel
+        _ all: Range<Int>, _ clamp: Epilogue.Clamp, _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void,
+        _ panel: (Int) -> GEMM.Panel
     ) {
         let (blocks, panelCount) = (blockCount(all), GEMM.Panels.count(columns: outputChannels))
         func multiply(_ rows: Range<Int>, _ x: GEMM.Matrix, _ panel: GEMM.Panel) {
             GEMM.multiply(
                 rows: rows.count, x, panel, into: context.output.values + rows.lowerBound * outputChannels,
-                stride: outputChannels)
+                stride: outputChannels, clamp: clamp)
         }
         guard blocks < Self.fewestBlocks else {
             context.worker.forEach(blocks) { index in

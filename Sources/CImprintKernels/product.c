@@ -1,0 +1,77 @@
+// Products of a matrix with a panel of another, for processors with 32 registers of 16 numbers: sums stay in registers
+// over the whole inner axis, and are finished before they are stored.
+
+#include "imprint_kernels.h"
+
+#include "vectors.h"
+
+typedef struct {
+    const float *x;
+    size_t x_stride;
+    const float *panel;
+    size_t inner, columns;
+    float *y;
+    size_t y_stride, rows;
+    const imprint_finish *finish;
+} product;
+
+// `rows` rows and `vectors` vectors of y.
+INLINE void tile(const product *p, size_t row, size_t column, const int rows, const int vectors) {
+    const float *x = p->x + row * p->x_stride, *w = p->panel + column;
+    vec sums[8][4];
+    UNROLL for (int r = 0; r < rows; r++)
+        UNROLL for (int v = 0; v < vectors; v++) sums[r][v] = (vec)0;
+    for (size_t i = 0; i < p->inner; i++, w += p->columns) {
+        vec weights[4];
+        UNROLL for (int v = 0; v < vectors; v++) weights[v] = VEC(w + v * lanes);
+        UNROLL for (int r = 0; r < rows; r++) {
+            vec value = (vec)x[r * p->x_stride + i];
+            UNROLL for (int v = 0; v < vectors; v++) sums[r][v] += value * weights[v];
+        }
+    }
+    const imprint_finish *f = p->finish;
+    UNROLL for (int v = 0; v < vectors; v++) {
+        vec bias = f->bias ? VEC(f->bias + column + v * lanes) : (vec)0;
+        UNROLL for (int r = 0; r < rows; r++) {
+            vec sum = sums[r][v] + bias;
+            sum = sum < f->floor ? (vec)f->floor : sum;
+            sum = sum > f->ceiling ? (vec)f->ceiling : sum;
+            STORE(p->y + (row + r) * p->y_stride + column + v * lanes, sum);
+        }
+    }
+}
+
+#define REST(n)                                           \
+    case n:                                               \
+        if (n < most) tile(p, row, column, n, vectors);   \
+        break;
+
+// All rows of `vectors` vectors, `most` rows at a time.
+INLINE void strip(const product *p, size_t column, const int vectors, const int most) {
+    size_t row = 0;
+    for (; row + most <= p->rows; row += most) tile(p, row, column, most, vectors);
+    switch (p->rows - row) {
+        REST(1)
+        REST(2)
+        REST(3)
+        REST(4)
+        REST(5)
+        REST(6)
+        REST(7)
+    }
+}
+
+WIDE_CLONES void imprint_multiply_panel(const float *x, size_t x_stride, const float *panel, size_t inner,
+                                        size_t columns, float *y, size_t y_stride, size_t rows,
+                                        const imprint_finish *finish) {
+    product p = {x, x_stride, panel, inner, columns, y, y_stride, rows, finish};
+    size_t column = 0;
+    for (; column + 4 * lanes <= columns; column += 4 * lanes) strip(&p, column, 4, 6);
+    switch ((columns - column) / lanes) {
+        case 3: strip(&p, column, 3, 8); break;
+        case 2: strip(&p, column, 2, 8); break;
+        case 1: strip(&p, column, 1, 8); break;
+    }
+    // The last vector reaches back over columns that are there already.
+    if (columns % lanes) strip(&p, columns - lanes, 1, 8);
+}
