@@ -41,7 +41,7 @@ struct ImportCommand: ParsableCommand {
         help: ArgumentHelp("What the difference is multiplied by: one number or three.", valueName: "numbers"))
     var scale: String?
 
-    @Flag(help: "An ONNX model takes blue first.")
+    @Flag(help: "An ONNX model, or a Core ML model of an array, takes blue first.")
     var bgr = false
 
     @Option(

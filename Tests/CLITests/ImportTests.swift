@@ -61,6 +61,9 @@ import Testing
             ("packed.caffemodel --output m", 1, "--prototxt"),
             ("missing.onnx --output m", 1, "missing.onnx"),
             ("packed.prototxt --output m", 1, "is no model that Imprint reads"),
+            ("gemm.onnx --prototxt packed.prototxt --output m", 1, "leave out --prototxt"),
+            ("packed.caffemodel --prototxt packed.prototxt --bgr --output m", 1, "leave out --bgr"),
+            (". --output m", 1, "a folder without a Manifest.json"),
         ])
     func refusals(arguments: String, status: Int32, message: String) throws {
         try withTemporaryFolder { folder in

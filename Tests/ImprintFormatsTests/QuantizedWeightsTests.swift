@@ -93,8 +93,8 @@ private func quantizableWeights(rehearsal: Rehearsal? = nil) throws -> WeightsFi
     func rounding() {
         // Four outputs: a largest number of 127, of 254, none but zeros, and numbers too small for a factor.
         let weights: [Float] = [
-            127, -254, 0, 1e-40,
-            2.5, 3, 0, -1e-40,
+            127, -254, 0, 0x1p-133,
+            2.5, 3, 0, -0x1p-133,
             -3.5, 254, 0, 0,
             -1.4, -5, 0, 0,
         ]

@@ -1,4 +1,4 @@
-public import Foundation
+internal import Foundation
 
 /// Pauses, resumes or ends the learning of a folder of photos, from any thread.
 ///

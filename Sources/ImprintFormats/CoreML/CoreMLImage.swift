@@ -30,6 +30,11 @@ struct CoreMLImage {
         var (height, width, channels): (Int, Int, Int)
         switch input.type {
         case .image(let imageWidth, let imageHeight, let colors):
+            guard !takesBlueFirst else {
+                throw ImportError.Problem.otherKind(
+                    found: "a Core ML model of an image, which says the order of its colours",
+                    advice: "leave out --bgr")
+            }
             (height, width) = (imageHeight, imageWidth)
             channels = colors == .redFirst || colors == .blueFirst ? 3 : 1
             isBlueFirst = colors == .blueFirst

@@ -31,7 +31,12 @@ struct CoreMLPackage {
                 found: "a Core ML model that was compiled for Apple's systems",
                 advice: "give the .mlmodel or .mlpackage it was made of")
         }
-        let file = try MappedFile(contentsOf: url.appending(path: "Manifest.json"))
+        let list = url.appending(path: "Manifest.json")
+        guard FileManager.default.fileExists(atPath: list.path(percentEncoded: false)) else {
+            throw ImportError.Problem.otherKind(
+                found: "a folder without a Manifest.json", advice: "give a model's file, or an .mlpackage")
+        }
+        let file = try MappedFile(contentsOf: list)
         guard file.count < 1 << 20,
             let manifest = try? JSONDecoder().decode(Manifest.self, from: Data(file.bytes(0..<file.count))),
             let root = manifest.itemInfoEntries[manifest.rootModelIdentifier]

@@ -40,7 +40,7 @@ struct MILImporter {
         run.activations[image.name] = start
         let first = try run.readScaling(of: &image, in: program.operations)
         try run.runAll(program.operations.filter { !first.contains($0.name) })
-        guard let output = try run.probabilities ?? program.outputs.lazy.compactMap({ run.activations[$0] }).first
+        guard let output = run.probabilities ?? program.outputs.lazy.compactMap({ run.activations[$0] }).first
         else {
             throw ImportError.Problem.malformed(reason: "none of its outputs depends on the image")
         }

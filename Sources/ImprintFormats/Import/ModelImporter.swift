@@ -73,10 +73,26 @@ public struct ModelImporter: Sendable {
     private func readWhole(_ url: URL) throws -> ImportedModel {
         let package = try CoreMLPackage(url)
         let file = try MappedFile(contentsOf: package.model)
-        switch try ModelKind(file) {
+        let kind = try ModelKind(file)
+        try checkOptions(for: kind)
+        switch kind {
         case .onnx: return try readONNX(file)
         case .caffe: return try readCaffe(file)
         case .coreML: return try CoreMLImporter.read(file, in: package, importer: self)
+        }
+    }
+}
+
+extension ModelImporter {
+    /// - Throws: `ImportError.Problem.otherKind` where options are for models of another kind.
+    private func checkOptions(for kind: ModelKind) throws {
+        if kind != .caffe && prototxt != nil {
+            throw ImportError.Problem.otherKind(
+                found: "\(kind.rawValue), which has its architecture in it", advice: "leave out --prototxt")
+        }
+        if kind == .caffe && samples?.isBlueFirst == true {
+            throw ImportError.Problem.otherKind(
+                found: "a Caffe model, which takes blue first as it is", advice: "leave out --bgr")
         }
     }
 }
@@ -90,8 +106,10 @@ public struct ImportedModel: Sendable {
 }
 
 /// The formats, told apart by what the files hold.
-enum ModelKind {
-    case onnx, coreML, caffe
+enum ModelKind: String {
+    case onnx = "an ONNX model"
+    case coreML = "a Core ML model"
+    case caffe = "a Caffe model"
 
     /// - Throws: `ImportError.Problem.unknownFormat` where it is none of them.
     init(_ file: MappedFile) throws {
