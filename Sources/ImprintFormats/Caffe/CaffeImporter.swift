@@ -95,26 +95,30 @@ struct CaffeImporter {
     /// Adds all layers; what the last one writes is the result.
     mutating func run(_ layers: [Layer]) throws -> SourceActivation {
         let layers = layers.filter { $0.type != "Input" }
-        let unknown = layers.filter { Self.known[$0.type] == nil }
-        guard unknown.isEmpty else {
-            throw ImportError.Problem.unsupported(unknown.map { .init(operation: $0.type, node: $0.name) })
-        }
         guard let last = layers.last?.tops.first else {
             throw ImportError.Problem.malformed(reason: "it has no layers")
         }
+        var missing = MissingOperations()
         for layer in layers {
-            let inputs = try layer.bottoms.map { name throws(ImportError.Problem) in
-                guard let blob = blobs[name] else {
-                    throw .malformed(
-                        reason: "\(layer.name) reads \(name.debugDescription), which nothing before it makes")
+            guard let add = Self.known[layer.type] else {
+                missing.add(.init(operation: layer.type, node: layer.name), making: layer.tops)
+                continue
+            }
+            try missing.collect(reading: layer.bottoms, making: layer.tops) {
+                let inputs = try layer.bottoms.map { name throws(ImportError.Problem) in
+                    guard let blob = blobs[name] else {
+                        throw .malformed(
+                            reason: "\(layer.name) reads \(name.debugDescription), which nothing before it makes")
+                    }
+                    return blob
                 }
-                return blob
+                guard !inputs.isEmpty else {
+                    throw ImportError.Problem.malformed(reason: "\(layer.name) (\(layer.type)) reads nothing")
+                }
+                for (name, blob) in zip(layer.tops, try add(layer, inputs, &self)) { blobs[name] = blob }
             }
-            guard !inputs.isEmpty, let add = Self.known[layer.type] else {
-                throw ImportError.Problem.malformed(reason: "\(layer.name) (\(layer.type)) reads nothing")
-            }
-            for (name, blob) in zip(layer.tops, try add(layer, inputs, &self)) { blobs[name] = blob }
         }
+        try missing.check()
         guard let result = blobs[last] else { throw ImportError.Problem.malformed(reason: "nothing makes \(last)") }
         return result
     }

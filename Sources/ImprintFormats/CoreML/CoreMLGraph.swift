@@ -20,31 +20,20 @@ struct CoreMLGraph {
     /// Runs all layers.
     /// - Throws: `ImportError.Problem.unsupported` with all layers that Imprint does not have.
     mutating func run(_ layers: [CoreMLModel.Layer]) throws {
-        var unsupported: [ImportError.Unsupported] = []
-        var lost: Set<String> = []
+        var missing = MissingOperations()
         for layer in layers {
             guard let operation = CoreMLLayers.all[layer.kind] else {
-                unsupported.append(
-                    .init(
-                        operation: try layer.isCustom ? "custom \(layer.record().string(10))" : layer.kindName,
-                        node: layer.name))
-                lost.formUnion(layer.outputs)
+                let kind = try layer.isCustom ? "custom \(layer.record().string(10))" : layer.kindName
+                missing.add(.init(operation: kind, node: layer.name), making: layer.outputs)
                 continue
             }
-            guard lost.isDisjoint(with: layer.inputs) else {
-                lost.formUnion(layer.outputs)
-                continue
-            }
-            do {
+            try missing.collect(reading: layer.inputs, making: layer.outputs) {
                 for (name, value) in zip(layer.outputs, try operation(layer, layer.record(), &self)) {
                     values[name] = value
                 }
-            } catch ImportError.Problem.unsupported(let operations) {
-                unsupported += operations
-                lost.formUnion(layer.outputs)
             }
         }
-        if !unsupported.isEmpty { throw ImportError.Problem.unsupported(unsupported) }
+        try missing.check()
     }
 }
 

@@ -64,27 +64,14 @@ extension CoreMLGraph {
     }
 
     func squeeze(_ layer: CoreMLModel.Layer, _ record: CoreMLRecord) throws -> SourceActivation {
-        var x = try activation(layer)
-        let axes = try record.bool(2) ? x.axes.indices.filter { x.dimensions[$0] == 1 } : record.integers(1)
-        let places = Set(axes.compactMap(x.place))
-        guard places.count == axes.count, places.allSatisfy({ x.dimensions[$0] == 1 }) else {
-            throw malformed(layer, "drops the axes \(axes) of \(x.dimensions)")
-        }
-        x.axes = x.axes.indices.filter { !places.contains($0) }.map { x.axes[$0] }
-        if x.axes.isEmpty { x.axes = [.channels] }
-        return x
+        let x = try activation(layer)
+        var y = try assembler.squeeze(x, axes: record.bool(2) ? nil : record.integers(1), named: layer.name)
+        if y.axes.isEmpty { y.axes = [.channels] }
+        return y
     }
 
     func expand(_ layer: CoreMLModel.Layer, _ record: CoreMLRecord) throws -> SourceActivation {
-        var x = try activation(layer)
-        let axes = try record.integers(1)
-        let rank = x.axes.count + axes.count
-        let places = Set(axes.map { $0 < 0 ? $0 + rank : $0 })
-        guard places.count == axes.count, places.allSatisfy({ (0..<rank).contains($0) }) else {
-            throw malformed(layer, "adds the axes \(axes) to \(x.dimensions)")
-        }
-        for place in places.sorted() { x.axes.insert(.unit, at: place) }
-        return x
+        try assembler.unsqueeze(activation(layer), axes: record.integers(1), named: layer.name)
     }
 
     /// Axes in another order; the old layer counts sequence, channels, height and width.

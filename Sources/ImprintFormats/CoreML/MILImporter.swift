@@ -51,21 +51,11 @@ struct MILImporter {
 
     /// - Throws: `ImportError.Problem.unsupported` with all operations that Imprint does not have.
     private mutating func runAll(_ operations: [Operation]) throws {
-        var unsupported: [ImportError.Unsupported] = []
-        var lost: Set<String> = []
+        var missing = MissingOperations()
         for operation in operations {
-            guard lost.isDisjoint(with: operation.names) else {
-                lost.formUnion(operation.outputs)
-                continue
-            }
-            do {
-                try run(operation)
-            } catch ImportError.Problem.unsupported(let operations) {
-                unsupported += operations
-                lost.formUnion(operation.outputs)
-            }
+            try missing.collect(reading: operation.names, making: operation.outputs) { try run(operation) }
         }
-        if !unsupported.isEmpty { throw ImportError.Problem.unsupported(unsupported) }
+        try missing.check()
     }
 
     private mutating func run(_ operation: Operation) throws {

@@ -73,7 +73,7 @@ enum MILOperations {
                 named: operation.name)
         },
         "identity": one { try $1.activation("x", $0) },
-        "cast": one { try $1.activation("x", $0) },
+        "cast": one { try $1.cast($0) },
     ]
 
     private static let tensors: [String: Compute] = [

@@ -115,26 +115,22 @@ extension MILImporter {
     }
 
     func squeeze(_ operation: Operation) throws -> SourceActivation {
-        var x = try activation("x", operation)
-        let axes = try integers("axes", operation) ?? x.axes.indices.filter { x.dimensions[$0] == 1 }
-        let places = Set(axes.compactMap(x.place))
-        guard places.count == axes.count, places.allSatisfy({ x.dimensions[$0] == 1 }) else {
-            throw malformed(operation, "drops the axes \(axes) of \(x.dimensions)")
-        }
-        x.axes = x.axes.indices.filter { !places.contains($0) }.map { x.axes[$0] }
-        return x
+        try assembler.squeeze(
+            activation("x", operation), axes: integers("axes", operation), named: operation.name)
     }
 
     func expand(_ operation: Operation) throws -> SourceActivation {
-        var x = try activation("x", operation)
-        let axes = try integers("axes", operation) ?? []
-        let rank = x.axes.count + axes.count
-        let places = Set(axes.map { $0 < 0 ? $0 + rank : $0 })
-        guard places.count == axes.count, places.allSatisfy({ (0..<rank).contains($0) }) else {
-            throw malformed(operation, "adds the axes \(axes) to \(x.dimensions)")
+        try assembler.unsqueeze(
+            activation("x", operation), axes: integers("axes", operation) ?? [], named: operation.name)
+    }
+
+    /// The same numbers: all are computed with as 32-bit floating-point ones.
+    func cast(_ operation: Operation) throws -> SourceActivation {
+        let type = try value("dtype", operation)?.text
+        guard ["fp16", "fp32"].contains(type) else {
+            throw unsupported(operation, "to \(type ?? "no type"), expected fp16 or fp32")
         }
-        for place in places.sorted() { x.axes.insert(.unit, at: place) }
-        return x
+        return try activation("x", operation)
     }
 
     mutating func reduce(_ operation: Operation, _ mode: Reduction) throws -> SourceActivation {

@@ -82,7 +82,7 @@ extension MILValue {
             }
         }
         guard let type = MILType(rawValue: found) else { throw problem(name, "elements of the type \(found)") }
-        guard shape.allSatisfy({ $0 >= 0 }), let count = checkedProduct(shape), count < 1 << 40 else {
+        guard shape.allSatisfy({ $0 >= 0 }), let count = elementCount(shape), count < 1 << 40 else {
             throw problem(name, "the shape \(shape)")
         }
         return (type, shape)

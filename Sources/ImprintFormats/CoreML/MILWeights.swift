@@ -60,7 +60,7 @@ extension MILImporter {
         let bits = (1...8).first { table.count == 1 << $0 }
         let shape = try integers("shape", operation) ?? []
         guard let bits, let codes = try known("indices", operation).integers, shape.allSatisfy({ $0 >= 0 }),
-            let count = checkedProduct(shape), count <= codes.count * 8, codes.count == (count * bits + 7) / 8,
+            let count = elementCount(shape), count <= codes.count * 8, codes.count == (count * bits + 7) / 8,
             codes.allSatisfy({ (0...255).contains($0) })
         else {
             throw malformed(operation, "has a table of \(table.count) numbers and codes that do not fit \(shape)")

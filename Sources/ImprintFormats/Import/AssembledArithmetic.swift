@@ -127,7 +127,7 @@ extension NetworkAssembler {
     ) throws(ImportError.Problem) -> SourceActivation {
         if factors.count == 2 {
             for (x, gate) in [(factors[0], factors[1]), (factors[1], factors[0])] {
-                guard inputs(of: gate).first?.node == x.node else { continue }
+                guard inputs(of: gate).first?.node == x.node, gate.axes == x.axes else { continue }
                 if layer(of: gate, as: Sigmoid.self) != nil { return try add(Swish(), named: name, to: [x]) }
                 if layer(of: gate, as: HardSigmoid.self) == HardSigmoid() {
                     return try add(HardSwish(), named: name, to: [x])

@@ -34,6 +34,37 @@ extension NetworkAssembler {
         return try reshape(x, to: [dimensions[..<place].reduce(1, *), dimensions[place...].reduce(1, *)], named: name)
     }
 
+    /// The same without some axes of one place; without all of them where `axes` is `nil`.
+    func squeeze(
+        _ x: SourceActivation, axes: [Int]?, named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        let axes = axes ?? x.axes.indices.filter { x.dimensions[$0] == 1 }
+        let places = Set(axes.compactMap(x.place))
+        guard places.count == axes.count, places.allSatisfy({ x.dimensions[$0] == 1 }) else {
+            throw .malformed(reason: "\(name) drops the axes \(axes) of \(x.dimensions)")
+        }
+        var x = x
+        x.axes = x.axes.indices.filter { !places.contains($0) }.map { x.axes[$0] }
+        return x
+    }
+
+    /// The same with axes of one place, which are counted among those of the result.
+    func unsqueeze(
+        _ x: SourceActivation, axes: [Int], named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        let rank = x.axes.count + axes.count
+        guard rank <= Self.greatestRank else {
+            throw .malformed(reason: "\(name) has \(rank) axes, expected at most \(Self.greatestRank)")
+        }
+        let places = Set(axes.map { $0 < 0 ? $0 &+ rank : $0 })
+        guard places.count == axes.count, places.allSatisfy({ (0..<rank).contains($0) }) else {
+            throw .malformed(reason: "\(name) adds the axes \(axes) to \(x.dimensions)")
+        }
+        var x = x
+        for place in places.sorted() { x.axes.insert(.unit, at: place) }
+        return x
+    }
+
     /// The same numbers with axes of other lengths, as far as that joins, drops or inserts axes, or divides channels.
     func reshape(
         _ x: SourceActivation, to dimensions: [Int], named name: String

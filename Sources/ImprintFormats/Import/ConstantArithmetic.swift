@@ -15,7 +15,7 @@ extension Constant {
     }
 
     func reshaped(to shape: [Int]) -> Constant? {
-        guard checkedProduct(shape) == count else { return nil }
+        guard elementCount(shape) == count else { return nil }
         switch values {
         case .floats(let values): return Constant(shape: shape, floats: values)
         case .integers(let values): return Constant(shape: shape, integers: values)
@@ -42,11 +42,12 @@ extension Constant {
         let places = places.map { $0 < 0 ? $0 &+ length : $0 }
         guard places.allSatisfy({ (0..<length).contains($0) }) else { return nil }
         let (outer, inner) = (shape[..<axis].reduce(1, *), shape[(axis + 1)...].reduce(1, *))
-        guard let size = checkedProduct([outer, places.count, inner]), size <= limit else { return nil }
+        let shape = Array(shape[..<axis]) + new + shape[(axis + 1)...]
+        guard let size = elementCount(shape), size <= limit else { return nil }
         let all = (0..<outer).lazy.flatMap { o in
             places.lazy.flatMap { place in (0..<inner).lazy.map { (o * length + place) * inner + $0 } }
         }
-        return with(Array(shape[..<axis]) + new + shape[(axis + 1)...], places: all)
+        return with(shape, places: all)
     }
 
     /// Each number by itself.
@@ -67,7 +68,7 @@ extension Constant {
         guard zip(shapes[0], shapes[1]).allSatisfy({ $0 == $1 || $0 == 1 || $1 == 1 }) else { return nil }
         let shape = zip(shapes[0], shapes[1]).map { $0 == 1 ? $1 : $0 }
         // Weights are left alone: what is computed here are shapes.
-        guard let count = checkedProduct(shape), count <= 1 << 16 else { return nil }
+        guard let count = elementCount(shape), count <= 1 << 16 else { return nil }
         let places = shapes.map { own -> [Int] in
             var size = own.reduce(1, *)
             let strides = own.map { length in
@@ -98,7 +99,7 @@ extension [Constant] {
             guard other.count == shape.count else { return nil }
             let (length, overflow) = shape[axis].addingReportingOverflow(other[axis])
             (shape[axis], other[axis]) = (length, length)
-            guard other == shape, !overflow, let count = checkedProduct(shape), count <= limit else { return nil }
+            guard other == shape, !overflow, let count = elementCount(shape), count <= limit else { return nil }
         }
         let outer = shape[..<axis].reduce(1, *)
         func pieces<Number>(_ values: (Constant) -> [Number]) -> [Number] {

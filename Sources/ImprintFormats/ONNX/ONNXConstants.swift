@@ -16,7 +16,7 @@ extension ONNXImporter {
             inputs.append(constant)
         }
         let limit = max(Self.greatestCount, inputs.first?.count ?? 0)
-        guard let result = try compute(node, inputs, limit), result.count <= limit,
+        guard let result = try compute(node, inputs, limit), let count = elementCount(result.shape), count <= limit,
             result.shape.count <= NetworkAssembler.greatestRank
         else {
             throw unsupported(node, "of \(inputs.map(\.shape))")
@@ -93,7 +93,7 @@ extension ONNXImporter {
     }
 
     private func filled(_ node: ONNXModel.Node, _ shape: [Int]?) throws -> Constant? {
-        guard let shape, let count = checkedProduct(shape), count <= Self.greatestCount else { return nil }
+        guard let shape, let count = elementCount(shape), count <= Self.greatestCount else { return nil }
         guard let value = try node.attributes["value"]?.tensor?.constant() else {
             return Constant(shape: shape, floats: Array(repeating: 0, count: count))
         }
@@ -221,6 +221,14 @@ extension ONNXImporter {
             return new
         }
     }
+}
+
+/// How many numbers a tensor of these lengths has; `nil` where they cannot be counted, or an empty one claims lengths that are not small.
+///
+/// Whatever walks along the axes of an empty tensor is done in no time then, too.
+func elementCount(_ shape: [Int]) -> Int? {
+    guard let count = checkedProduct(shape) else { return nil }
+    return count > 0 || shape.filter({ $0 != 0 }).reduce(1, *) <= 1 << 16 ? count : nil
 }
 
 /// The product; `nil` where it is beyond what can be counted, also without factors of 0, or a factor is negative.

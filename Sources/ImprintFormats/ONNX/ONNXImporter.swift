@@ -79,43 +79,43 @@ struct ONNXImporter {
 
     /// Runs all nodes; gives what the graph gives first.
     mutating func run(_ graph: ONNXModel.Graph) throws -> SourceActivation {
-        let unknown = graph.nodes.filter { node in
-            !["", "ai.onnx"].contains(node.domain)
-                || (ONNXOperators.all[node.operation] == nil && !Self.computable.contains(node.operation))
-        }
-        guard unknown.isEmpty else {
-            throw ImportError.Problem.unsupported(
-                unknown.map { node in
-                    .init(
-                        operation: node.domain.isEmpty ? node.operation : "\(node.domain).\(node.operation)",
-                        node: node.name)
-                })
-        }
+        var missing = MissingOperations()
         for node in graph.nodes {
-            for name in node.outputs where values[name] != nil || initializers[name] != nil {
-                throw ImportError.Problem.malformed(
-                    reason: "\(node.name) makes \(name.debugDescription), which is there before")
+            let isKnown = ONNXOperators.all[node.operation] != nil || Self.computable.contains(node.operation)
+            guard isKnown, ["", "ai.onnx"].contains(node.domain) else {
+                let operation = node.domain.isEmpty ? node.operation : "\(node.domain).\(node.operation)"
+                missing.add(.init(operation: operation, node: node.name), making: node.outputs)
+                continue
             }
-            if let constant = try computed(node) {
-                room -= constant.count * MemoryLayout<Int>.stride
-                guard room >= 0 else {
-                    throw ImportError.Problem.malformed(
-                        reason: "\(node.name) makes of known numbers more than the file has, many times over")
-                }
-                if let name = node.outputs.first { values[name] = .constant(constant) }
-            } else if let operation = ONNXOperators.all[node.operation] {
-                for (name, activation) in zip(node.outputs, try operation(node, &self)) {
-                    values[name] = .activation(activation)
-                }
-            } else {
-                throw unsupported(node, "of what depends on the image, expected known numbers")
-            }
+            try missing.collect(reading: node.inputs, making: node.outputs) { try run(node) }
         }
+        try missing.check()
         guard let output = graph.outputs.first, case .activation(let result) = try value(output.name, for: "the graph")
         else {
             throw ImportError.Problem.malformed(reason: "its result does not depend on the image")
         }
         return result
+    }
+
+    private mutating func run(_ node: ONNXModel.Node) throws {
+        for name in node.outputs where values[name] != nil || initializers[name] != nil {
+            throw ImportError.Problem.malformed(
+                reason: "\(node.name) makes \(name.debugDescription), which is there before")
+        }
+        if let constant = try computed(node) {
+            room -= constant.count * MemoryLayout<Int>.stride
+            guard room >= 0 else {
+                throw ImportError.Problem.malformed(
+                    reason: "\(node.name) makes of known numbers more than the file has, many times over")
+            }
+            if let name = node.outputs.first { values[name] = .constant(constant) }
+        } else if let operation = ONNXOperators.all[node.operation] {
+            for (name, activation) in zip(node.outputs, try operation(node, &self)) {
+                values[name] = .activation(activation)
+            }
+        } else {
+            throw unsupported(node, "of what depends on the image, expected known numbers")
+        }
     }
 
     /// What a name stands for.

@@ -44,7 +44,7 @@ extension ONNXModel {
         /// The numbers.
         /// - Throws: `ImportError.Problem` where they are not as many as the shape says, or of a type that no classifier needs.
         func constant() throws -> Constant {
-            guard let count = checkedProduct(shape), count < 1 << 40 else { throw problem("the shape \(shape)") }
+            guard let count = elementCount(shape), count < 1 << 40 else { throw problem("the shape \(shape)") }
             guard let isFloat = Self.isFloat[type] else { throw problem("elements of the type \(type)") }
             guard isFloat || count <= Self.greatestWholeCount else {
                 throw problem("\(count) whole numbers, expected weights as floating-point ones")

@@ -109,6 +109,7 @@ import Testing
             .floats("w", [-1, 3, 1, 1], [1, 1, 1])
         },
         weight("lengths of 2^62 and 0", .malformed, "has the shape") { .floats("w", [0, 1 << 62, 1 << 62, 1], []) },
+        weight("lengths of 2^40 and 0", .malformed, "has the shape") { .floats("w", [0, 1 << 40, 1, 1], []) },
         weight("2^39 numbers in no bytes", .malformed, "numbers") { .floats("w", [1 << 39, 1, 1, 1], []) },
         weight("fewer numbers than the shape", .malformed, "2 numbers for the shape") {
             .floats("w", [1, 3, 1, 1], [1, 2])
@@ -239,6 +240,22 @@ import Testing
         graph("a shape of 2^62 twice", .malformed, "gives [1, 3, 4, 4] the shape") {
             $0.initializers = [.integers("shape", [3], [1 << 62, 1 << 62, 0])]
             $0.node("Reshape", ["image", "shape"], [.integer("allowzero", 1)])
+        },
+        graph("nothing as 2^40 rows of nothing", .unsupported, "Reshape") {
+            $0.initializers = [.floats("none", [0], []), .integers("shape", [2], [1 << 40, 0])]
+            $0.node("Reshape", ["none", "shape"], [.integer("allowzero", 1)])
+            $0.node("Relu", ["image"])
+        },
+        graph("an operator that there is not, and a form on another branch", .unsupported, "expected the same axes") {
+            $0.node("InstanceNormalization", ["image"], to: "lost")
+            $0.node("Relu", ["lost"], to: "lost too")
+            $0.node("Transpose", ["image"], [.integers("perm", [0, 1, 3, 2])], to: "turned")
+            $0.node("Add", ["image", "turned"])
+        },
+        graph("a gate that is turned", .unsupported, "expected the same axes") {
+            $0.node("Transpose", ["image"], [.integers("perm", [0, 1, 3, 2])], to: "turned")
+            $0.node("Sigmoid", ["turned"], to: "gate")
+            $0.node("Mul", ["image", "gate"])
         },
         graph("two open axes", .malformed, "gives [1, 3, 4, 4] the shape") {
             $0.initializers = [.integers("shape", [2], [-1, -1])]

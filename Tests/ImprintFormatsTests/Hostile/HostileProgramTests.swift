@@ -188,6 +188,16 @@ import Testing
         codes("blocks that do not divide", "has scales [1, 2, 1, 1]", "constexpr_blockwise_shift_scale") {
             ["data": bytes([1, 3, 1, 1], [1, 2, 3]), "scale": .floats([1, 2, 1, 1], ones(2))]
         },
+        codes("blocks of a length of 2^36, of nothing", "the shape [68719476736, 0]", "constexpr_blockwise_shift_scale")
+        {
+            ["data": bytes([1 << 36, 0], []), "scale": .floats([1, 1], ones(1))]
+        },
+        program("a cast to whole numbers", .unsupported, "to int32, expected fp16 or fp32") {
+            $0.add("cast", ["dtype": .text("int32")])
+        },
+        program("17 axes", .malformed, "expected at most 16") {
+            $0.add("expand_dims", ["axes": .integers(Array(0..<13))])
+        },
         codes("no blocks", "has scales [0, 3, 1, 1]", "constexpr_blockwise_shift_scale") {
             ["data": bytes([1, 3, 1, 1], [1, 2, 3]), "scale": .floats([0, 3, 1, 1], [])]
         },
