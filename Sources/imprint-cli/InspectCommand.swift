@@ -141,7 +141,7 @@ private struct Inspection {
     let plan: Plan.Overview?
 
     /// The format of the file.
-    var format: String { weights.storage == .int8 ? "2" : "1" }
+    var format: String { weights.format.map(String.init) ?? "" }
 }
 
 private struct InspectionLine: Encodable {

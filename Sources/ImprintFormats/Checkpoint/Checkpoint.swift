@@ -81,8 +81,8 @@ private enum Key {
 extension Checkpoint {
     /// The key of the format, which tells a checkpoint from other files.
     static let formatKey = "imprint.checkpoint"
-    /// The format that this version writes and reads.
-    private static let formatVersion = "1"
+    /// The format that this version writes and reads: in that of before, each tensor of the parameters began at a multiple of 16 numbers.
+    private static let formatVersion = "2"
 
     /// Writes the file at `url`, which is replaced as `AtomicFile` does it.
     /// - Throws: `FileError` where it cannot be written.
@@ -115,7 +115,10 @@ extension Checkpoint {
         let texts = file.header.metadata
         guard let format = texts[Self.formatKey] else { throw WeightsFileError.Problem.foreign }
         guard format == Self.formatVersion else {
-            throw WeightsFileError.Problem.unknownFormat(found: format, newest: 1)
+            throw format == "1"
+                ? WeightsFileError.Problem.earlierCheckpoint
+                : .invalidMetadata(
+                    key: Self.formatKey, reason: "\(format.debugDescription), expected \(Self.formatVersion)")
         }
         guard let expectedText = texts[Key.textDigest] else {
             throw WeightsFileError.Problem.missingMetadata(key: Key.textDigest)

@@ -7,7 +7,7 @@ extension Safetensors {
     ///
     /// Opening reads and checks the header alone; the tensors are read from the disk when they are asked for, so a
     /// file takes no more memory than its header and the tensors in use, and a file that shrinks meanwhile gives an
-    /// error.
+    /// error. Parameters that are mapped are the exception: their file must be replaced, never written over.
     public final class File: Sendable {
         /// The file's path, for messages.
         public let path: String

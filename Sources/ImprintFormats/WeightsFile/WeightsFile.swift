@@ -43,6 +43,8 @@ public struct WeightsFile: Sendable {
     public let storage: Storage
     /// The SHA-256 digest of the tensors in the file that this was read from; `nil` where it was not read from one.
     public let digest: String?
+    /// The format of the file that this was read from; `nil` where it was not read from one.
+    public let format: Int?
 
     /// Puts a classifier's parts together.
     /// - Parameters:
@@ -68,6 +70,7 @@ public struct WeightsFile: Sendable {
         self.precision = precision
         storage = precision == .float16 ? .float16 : .float32
         digest = nil
+        format = nil
     }
 }
 
@@ -234,6 +237,7 @@ extension WeightsFile {
             guard found == expected else { throw WeightsFileError.Problem.damaged(found: found, expected: expected) }
         }
         digest = expected
+        format = file.header.metadata[Key.format].flatMap { Int($0) }
         if let notFinite { throw WeightsFileError.Problem.notFinite(tensor: notFinite) }
         guard texts[Key.rehearsal] != nil else {
             rehearsal = nil
@@ -248,6 +252,11 @@ extension WeightsFile {
 }
 
 extension WeightsFile {
+    /// Whether the file at `url` says that it is a weights file; false where it cannot be read.
+    public static func isOne(_ url: URL) -> Bool {
+        (try? Safetensors.File(contentsOf: url))?.header.metadata[Key.format] != nil
+    }
+
     /// What a file with this metadata is, if it is no personalization.
     static func kind(of metadata: [String: String]) -> String {
         if metadata[Key.format] != nil { return "a model" }

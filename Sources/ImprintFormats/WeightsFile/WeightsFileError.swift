@@ -29,6 +29,8 @@ public struct WeightsFileError: Error, Equatable, CustomStringConvertible {
         case newerFormat(found: Int, newest: Int = WeightsFile.formatVersion)
         /// The format is none that any version of Imprint wrote; this one reads files of the kind up to `newest`.
         case unknownFormat(found: String, newest: Int = WeightsFile.formatVersion)
+        /// The file is a checkpoint of an earlier version, which lays numbers out otherwise.
+        case earlierCheckpoint
         /// An entry of the metadata is not there.
         case missingMetadata(key: String)
         /// An entry of the metadata cannot be understood.
@@ -72,6 +74,9 @@ public struct WeightsFileError: Error, Equatable, CustomStringConvertible {
             case .unknownFormat(let found, let newest):
                 "has the format \(found.debugDescription), which no Imprint ever wrote; this one reads 1 to \(newest); "
                     + "get the file again from where it came"
+            case .earlierCheckpoint:
+                "is the checkpoint of an earlier version of Imprint, which lays numbers out otherwise; resume it with that version, or "
+                    + "begin the run anew"
             case .missingMetadata(let key):
                 "has no \(key) in its metadata; get the file again from where it came"
             case .invalidMetadata(let key, let reason):
