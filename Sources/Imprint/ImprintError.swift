@@ -57,7 +57,7 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
             "\(name) is \(found), expected \(expected)"
         case .labelMismatch(let folder, let unknown, let labels):
             "\(folder) has the folders \(unknown.joined(separator: ", ")), which are no labels; "
-                + "the labels are \(labels.joined(separator: ", ")). Rename the folders, or use the model or data set that has them"
+                + "the labels are \(few(labels)). Rename the folders, or use the model or data set that has them"
         case .labelsDiffer(let first, let second):
             "the models have not the same labels: only the first has \(few(first)), only the second \(few(second)); compare models "
                 + "that tell the same labels apart"
@@ -107,7 +107,7 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
             "\(file) is the checkpoint of another run: \(setting) is \(found), expected \(expected); set it back to resume, or begin "
                 + "anew with another folder"
         case .unknownLabel(let label, let known):
-            "\(label.debugDescription) is no label of the classifier; use one of its labels, \(known.joined(separator: ", "))"
+            "\(label.debugDescription) is no label of the classifier; use one of its labels, \(few(known))"
         case .labelCannotBeAdded(let label, let known):
             "\(label.debugDescription) is no label of the model, which spots marks and has \(known.joined(separator: ", ")); to add a mark, "
                 + "train a model with --artwork of both, or rename the folder to one of its labels"

@@ -20,14 +20,16 @@ struct AuditCommand: ParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    func validate() throws { try requirePaths([data, validation ?? data, report ?? data]) }
+    func validate() throws {
+        try requirePaths([data, validation ?? data, report ?? data])
+        if let report { try WrittenFile.page.require(report, "--report") }
+    }
 
     func run() throws {
         let clock = ContinuousClock()
         let start = clock.now
         if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
         let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: 1)
-        if let report { try requireNoPhoto(report, "--report", of: folder) }
         let other = try validation.map { try ImageFolder(at: URL(filePath: $0), minimumClasses: 1) }
         let workers = Workers(common.threadCount)
         var bar = ProgressBar()

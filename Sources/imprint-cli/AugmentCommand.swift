@@ -69,7 +69,7 @@ struct AugmentCommand: ParsableCommand {
 
     private func showPhotos(in data: String) throws {
         let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: 1)
-        try requireNoPhoto(contactSheet, "--contact-sheet", of: folder)
+        try requireNoPhoto(contactSheet, "--contact-sheet", of: folder.items.map(\.url))
         let preview = AugmentationPreview(
             preprocessing: Preprocessing(width: side, height: side, cropAndScale: cropAndScale),
             augmentation: try augment.augmentation(), seed: seed, epochs: epochs)
@@ -88,6 +88,9 @@ struct AugmentCommand: ParsableCommand {
     }
 
     private func showComposites() throws {
+        try requireNoPhoto(
+            contactSheet, "--contact-sheet",
+            of: artworkOptions.artwork.map { URL(filePath: $0.source) } + (artworkOptions.backgroundFiles() ?? []))
         let workers = Workers(common.threadCount)
         let compositors = try artworkOptions.compositors(size: side, seed: seed, workers: workers)
         var rows: [CompositeRow] = []

@@ -65,6 +65,7 @@ struct ExportCommand: ParsableCommand {
         if place(model) == place(output) {
             throw ValidationError("--output is \(output), which would replace the model; choose another name.")
         }
+        try (format == .imprint ? WrittenFile.weights : .foreignModel).require(output, "--output")
     }
 
     func run() throws {

@@ -52,19 +52,14 @@ struct ImportCommand: ParsableCommand {
     var json = false
 
     func validate() throws {
-        try requirePaths([file, output] + [prototxt, labels].compactMap { $0 })
+        try requirePaths([file, output] + [prototxt].compactMap { $0 })
         try require(inputSize ?? 1, "--input-size", in: 1...16384)
         _ = try (mean.map { try numbers($0, "--mean") }, scale.map { try numbers($0, "--scale") })
         if [file, prototxt, labels].contains(where: { $0.map(place) == place(output) }) {
             throw ValidationError("--output is \(output), which would replace the model; choose another name.")
         }
         // A model may have its weights in files of any name.
-        if FileManager.default.fileExists(atPath: output), (try? WeightsFile(contentsOf: URL(filePath: output))) == nil
-        {
-            throw ValidationError(
-                "--output is \(output), which is there and no weights file, so it is not replaced; choose another name."
-            )
-        }
+        try WrittenFile.weights.require(output, "--output")
     }
 
     func run() throws {

@@ -62,6 +62,7 @@ struct MergeCommand: ParsableCommand {
             throw ValidationError(
                 "--output is \(output), which would replace \(path), one of the files to merge; choose another name.")
         }
+        try WrittenFile.weights.require(output, "--output")
     }
 
     private var options: MergeOptions { MergeOptions(clip: clip, noise: noise, delta: delta, seed: seed) }

@@ -55,15 +55,6 @@ func requirePaths(_ paths: [String]) throws {
     if paths.contains("") { throw ValidationError("A path is empty, expected the name of a file or folder.") }
 }
 
-/// Checks that what an option names to be written is none of the photos that are read.
-func requireNoPhoto(_ path: String, _ option: String, of folder: ImageFolder) throws {
-    let file = URL(filePath: path).resolvingSymlinksInPath().path
-    if folder.items.contains(where: { $0.url.resolvingSymlinksInPath().path == file }) {
-        throw ValidationError(
-            "\(option) is \(path), a photo of the data set, which it would replace; choose another name.")
-    }
-}
-
 /// Checks that a folder which is written to lies in none of those that are read.
 func requireOutside(_ path: String, _ option: String, of folders: [URL?]) throws {
     let inside = URL(filePath: path).resolvingSymlinksInPath().standardizedFileURL.pathComponents
@@ -133,6 +124,3 @@ struct MemorySize: ExpressibleByArgument {
         return Int(size * Double(factor))
     }
 }
-
-/// Where a path leads, so that two paths to one file are the same.
-func place(_ path: String) -> String { URL(filePath: path).resolvingSymlinksInPath().standardizedFileURL.path }

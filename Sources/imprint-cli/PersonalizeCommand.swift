@@ -90,6 +90,7 @@ struct PersonalizeCommand: ParsableCommand {
             throw ValidationError(
                 "--output is \(output), which is the model and would replace it; choose another name.")
         }
+        try WrittenFile.personalization.require(output, "--output")
         if let cache, [output, model].map(place).contains(place(cache)) {
             throw ValidationError("--cache is \(cache), which is the model or --output; choose another name.")
         }
@@ -102,21 +103,12 @@ struct PersonalizeCommand: ParsableCommand {
         let target = URL(filePath: output)
         try AtomicFile.checkWritable(target)
         let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: 1)
-        for (option, path) in [("--output", output), ("--cache", cache ?? "")] where !path.isEmpty {
-            try requireNoPhoto(path, option, of: folder)
-        }
         let corrections = try corrected(labels: classifier.labels)
-        for correction in corrections {
-            for path in [output, cache].compactMap({ $0 })
-            where correction.photo.resolvingSymlinksInPath() == URL(filePath: path).resolvingSymlinksInPath() {
-                throw ValidationError("\(path) is a photo of --not, which would be replaced; choose another name.")
-            }
-        }
         let session = try PersonalizationSession(classifier, configuration: configuration)
         let added = folder.labels.filter { !classifier.labels.contains($0) }
         if !added.isEmpty {
             Terminal.note(
-                "New labels: \(added.joined(separator: ", ")). The model knows \(classifier.labels.joined(separator: ", "))."
+                "New labels: \(added.joined(separator: ", ")). The model knows \(TextTable.list(classifier.labels))."
             )
         }
         if classifier.weights.rehearsal == nil {

@@ -70,6 +70,8 @@ struct TrainCommand: AsyncParsableCommand {
         if let base = options.baseOptions.base, place(base) == place(output) {
             throw ValidationError("--output is \(output), which is the base and would replace it; choose another name.")
         }
+        try WrittenFile.weights.require(output, "--output")
+        if let report { try WrittenFile.page.require(report, "--report") }
         if output.hasSuffix("/") { throw ValidationError("--output is \(output), expected the name of a file.") }
     }
 
@@ -83,11 +85,9 @@ struct TrainCommand: AsyncParsableCommand {
         let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: artwork.isEmpty ? 2 : 1)
         let photos = TrainingData.photos(folder)
         let learnt = artwork.isEmpty ? photos : photos.composited(artwork: artwork, backgrounds: backgrounds)
-        try requireNoPhoto(output, "--output", of: folder)
         if let checkpoint {
             try requireOutside(checkpoint, "--checkpoint", of: [folder.url, options.validationFolder])
         }
-        if let report { try requireNoPhoto(report, "--report", of: folder) }
         if !folder.ignored.isEmpty {
             Terminal.note(
                 "Ignored \(folder.ignored.count) files that are no images, or lie beside the folders of the labels.")
