@@ -101,12 +101,15 @@ public final class ImageClassifier: Sendable {
     /// The labels, in the order of the network's outputs.
     public var labels: [String] { weights.labels + (personalization?.addedLabels ?? []) }
 
+    /// Whether the labels share one certainty, so that their confidences add up to 1; otherwise each is given for itself, and an image may
+    /// show several.
+    public var sharesConfidence: Bool { !(weights.network.nodes.last?.layer is Sigmoid) }
+
     /// What is in the image in a file, best first; one observation per label.
     /// - Throws: `ImageError` where the file cannot be read as an image, `ImprintError.noConfidence` where the model cannot
     ///   be used.
     public func classify(_ url: URL, cropAndScale: CropAndScale? = nil) throws -> [Observation] {
-        if let spots { return try observations(PatchSource.read(url), spots) }
-        return observations(try confidences(prepared: try preprocessing(cropAndScale).prepare(url)))
+        try classify(StoredPicture(url, coveringShortSide: shortSideToDecode), cropAndScale: cropAndScale)
     }
 
     /// What is in an image in memory (upright, sRGB), best first; one observation per label.
@@ -115,19 +118,30 @@ public final class ImageClassifier: Sendable {
     /// little from those of the same photo decoded whole.
     /// - Throws: `ImprintError.noConfidence` where the model cannot be used.
     public func classify(_ image: Image, cropAndScale: CropAndScale? = nil) throws(ImprintError) -> [Observation] {
-        if let spots { return try observations(PatchSource.shrunk(image), spots) }
-        return observations(try confidences(prepared: preprocessing(cropAndScale).prepare(image)))
+        try classify(StoredPicture(image), cropAndScale: cropAndScale)
+    }
+
+    /// What is in a part of a picture, best first; one observation per label.
+    func classify(
+        _ picture: StoredPicture, in region: NormalizedRectangle = .all, cropAndScale: CropAndScale? = nil
+    ) throws(ImprintError) -> [Observation] {
+        let part = picture.cropped(to: region)
+        guard let spots else {
+            return observations(try confidences(prepared: preprocessing(cropAndScale).prepare(part)))
+        }
+        let sight = try spots.spot(PatchSource.shrunk(part.upright))
+        return observations(sight.confidences, sight.boxes.map { $0?.placed(from: region) })
+    }
+
+    /// The short side of a photo to decode at least.
+    var shortSideToDecode: Int {
+        spots == nil ? weights.preprocessing.shortSideToDecode : PatchSource.shortSideToDecode
     }
 
     /// The confidence in every label, in the order of `labels`, for the image in a file.
     func confidences(of url: URL) throws -> [Float] {
         guard let spots else { return try confidences(prepared: weights.preprocessing.prepare(url)) }
         return try spots.spot(PatchSource.read(url)).confidences
-    }
-
-    private func observations(_ picture: Image, _ spots: SpotPool) throws(ImprintError) -> [Observation] {
-        let sight = try spots.spot(picture)
-        return observations(sight.confidences, sight.boxes)
     }
 
     private func preprocessing(_ cropAndScale: CropAndScale?) -> Preprocessing {
@@ -143,7 +157,7 @@ public final class ImageClassifier: Sendable {
         let mirrored = try self.confidences(ofOne: image.mirrored)
         // The mean of logits is the geometric mean of what is odds.
         let products = zip(confidences, mirrored).map { ($0 * $1).squareRoot() }
-        guard weights.network.nodes.last?.layer is Sigmoid else {
+        guard !sharesConfidence else {
             let sum = products.reduce(0, +)
             return sum > 0 ? products.map { $0 / sum } : confidences
         }
@@ -165,7 +179,7 @@ public final class ImageClassifier: Sendable {
         return confidences
     }
 
-    private func observations(_ confidences: [Float], _ boxes: [Observation.Box?]? = nil) -> [Observation] {
+    private func observations(_ confidences: [Float], _ boxes: [NormalizedRectangle?]? = nil) -> [Observation] {
         // Once for all of what may be a thousand labels.
         let (curves, thresholds) = (weights.training?.precisionRecall, weights.training?.thresholds)
         return Observation.ranked(

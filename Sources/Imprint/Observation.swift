@@ -1,4 +1,5 @@
 public import ImprintFormats
+public import ImprintImages
 
 /// What a classifier sees in an image: one label and how sure it is.
 ///
@@ -12,43 +13,20 @@ public struct Observation: Codable, Sendable {
     /// The precision–recall curve of the label on the validation images, by rising thresholds; empty where there is none.
     public private(set) var precisionRecallCurve: [TrainingRecord.PrecisionRecallPoint] = []
     /// Where it was seen, by models that spot marks; `nil` for other models and for the label without the mark.
-    public private(set) var box: Box?
+    public private(set) var box: NormalizedRectangle?
     /// The label's own threshold, as `TrainingRecord.thresholds` has it; `nil` where the model has none.
     public private(set) var threshold: Double?
 
     /// Makes an observation.
     public init(
         label: String, confidence: Float, precisionRecallCurve: [TrainingRecord.PrecisionRecallPoint] = [],
-        threshold: Double? = nil, box: Box? = nil
+        threshold: Double? = nil, box: NormalizedRectangle? = nil
     ) {
         self.label = label
         self.confidence = confidence
         self.precisionRecallCurve = precisionRecallCurve
         self.threshold = threshold
         self.box = box
-    }
-
-    /// A rectangle in a picture, as shares of its width and height, from the upper left corner.
-    public struct Box: Codable, Hashable, Sendable {
-        /// The left edge, 0…1.
-        public let x: Float
-        /// The upper edge, 0…1.
-        public let y: Float
-        /// The width, 0…1.
-        public let width: Float
-        /// The height, 0…1.
-        public let height: Float
-
-        /// Makes a rectangle.
-        public init(x: Float, y: Float, width: Float, height: Float) {
-            (self.x, self.y, self.width, self.height) = (x, y, width, height)
-        }
-
-        /// The part of it that lies within the picture.
-        var withinPicture: Box {
-            let (left, top) = (min(max(x, 0), 1), min(max(y, 0), 1))
-            return Box(x: left, y: top, width: min(x + width, 1) - left, height: min(y + height, 1) - top)
-        }
     }
 
     private enum CodingKeys: String, CodingKey {
@@ -100,6 +78,13 @@ extension Observation {
         let reaching = precisionRecallCurve.filter { $0.precision >= precision }
         guard let point = reaching.min(by: { $0.threshold < $1.threshold }) else { return false }
         return point.recall >= minimumRecall && Double(confidence) >= point.threshold
+    }
+
+    /// The same with another confidence.
+    func with(confidence: Float) -> Observation {
+        Observation(
+            label: label, confidence: confidence, precisionRecallCurve: precisionRecallCurve, threshold: threshold,
+            box: box)
     }
 
     /// Observations, one for each label in the order of the labels, best first; of equal confidences the first label.

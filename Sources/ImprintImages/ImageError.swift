@@ -20,6 +20,8 @@ public enum ImageError: Error, Equatable, Sendable {
     case truncated(file: URL, reason: String)
     /// The image claims more pixels than `limit`.
     case tooLarge(file: URL, width: Int, height: Int, limit: Int)
+    /// Pixels in memory are not those of a picture.
+    case invalidPixels(found: String, expected: String)
     /// There is nothing at the path of the folder.
     case missingFolder(folder: URL)
     /// The path of the folder leads to a file.
@@ -69,6 +71,8 @@ extension ImageError: CustomStringConvertible {
         case .tooLarge(let file, let width, let height, let limit):
             "\(file.displayPath): the image has \(width)x\(height) pixels, expected at most "
                 + "\(limit / 1_000_000) million. Scale it down."
+        case .invalidPixels(let found, let expected):
+            "The pixels in memory are no picture: found \(found), expected \(expected). Check width, height, layout and bytes per row."
         case .missingFolder(let folder):
             "\(folder.displayPath) does not exist, expected a folder with one sub-folder of images per label. "
                 + "Check the path."

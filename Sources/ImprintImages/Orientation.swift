@@ -26,19 +26,7 @@ public enum Orientation: Int, Sendable, CaseIterable {
     public func upright(_ image: Image) -> Image {
         guard self != .up else { return image }
         let (width, height) = swapsSides ? (image.height, image.width) : (image.width, image.height)
-        let (lastColumn, lastRow) = (image.width - 1, image.height - 1)
-        // Upright pixel (x, y) is stored pixel `first + x * right + y * down`.
-        let (first, right, down) =
-            switch self {
-            case .up: (0, 1, image.width)
-            case .upMirrored: (lastColumn, -1, image.width)
-            case .down: (lastRow * image.width + lastColumn, -1, -image.width)
-            case .downMirrored: (lastRow * image.width, 1, -image.width)
-            case .leftMirrored: (0, image.width, 1)
-            case .right: (lastRow * image.width, -image.width, 1)
-            case .rightMirrored: (lastRow * image.width + lastColumn, -image.width, -1)
-            case .left: (lastColumn, image.width, -1)
-            }
+        let (first, right, down) = steps(width: image.width, height: image.height)
         let samples = [UInt8](unsafeUninitializedCapacity: image.samples.count) { target, count in
             image.samples.withUnsafeBufferPointer { source in
                 // With a constant number of channels the compiler unrolls the innermost loop.
@@ -51,6 +39,34 @@ public enum Orientation: Int, Sendable, CaseIterable {
             count = image.samples.count
         }
         return Image(width: width, height: height, channels: image.channels, samples: samples)
+    }
+
+    /// Where upright pixels are in a stored picture of this size: (x, y) is pixel `first + x * right + y * down`.
+    private func steps(width: Int, height: Int) -> (first: Int, right: Int, down: Int) {
+        let (lastColumn, lastRow) = (width - 1, height - 1)
+        return switch self {
+        case .up: (0, 1, width)
+        case .upMirrored: (lastColumn, -1, width)
+        case .down: (lastRow * width + lastColumn, -1, -width)
+        case .downMirrored: (lastRow * width, 1, -width)
+        case .leftMirrored: (0, width, 1)
+        case .right: (lastRow * width, -width, 1)
+        case .rightMirrored: (lastRow * width + lastColumn, -width, -1)
+        case .left: (lastColumn, width, -1)
+        }
+    }
+
+    /// The columns and rows of a stored picture of this size that a part of the upright one is in.
+    func storedPixels(
+        of part: NormalizedRectangle, width: Int, height: Int
+    ) -> (columns: Range<Int>, rows: Range<Int>) {
+        let (columns, rows) = part.pixels(
+            width: swapsSides ? height : width, height: swapsSides ? width : height)
+        let (first, right, down) = steps(width: width, height: height)
+        let corner = first + columns.lowerBound * right + rows.lowerBound * down
+        let opposite = first + (columns.upperBound - 1) * right + (rows.upperBound - 1) * down
+        let (x, y) = ([corner % width, opposite % width].sorted(), [corner / width, opposite / width].sorted())
+        return (x[0]..<(x[1] + 1), y[0]..<(y[1] + 1))
     }
 }
 

@@ -53,8 +53,14 @@ public struct Preprocessing: Codable, Hashable, Sendable {
     /// Reads a photo and fits it into the input.
     /// - Throws: `ImageError` where the file cannot be read as an image.
     public func prepare(_ url: URL) throws(ImageError) -> Image {
-        let stored = try StoredPicture(
-            url, coveringShortSide: ImageFile.shortSideToDecode(covering: max(width, height)))
+        prepare(try StoredPicture(url, coveringShortSide: shortSideToDecode))
+    }
+
+    /// The short side of a photo to decode at least.
+    package var shortSideToDecode: Int { ImageFile.shortSideToDecode(covering: max(width, height)) }
+
+    /// Fits a photo into the input.
+    package func prepare(_ stored: StoredPicture) -> Image {
         // A picture with alpha is laid on white in sRGB, and the borders of `scaleFit` are not always symmetric.
         guard stored.image.channels == 3, cropAndScale != .scaleFit else { return prepare(stored.upright) }
         // Once the picture is small, there are fewer pixels to turn and fewer colours to convert.

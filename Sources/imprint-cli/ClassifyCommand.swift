@@ -90,7 +90,7 @@ struct ClassifyCommand: ParsableCommand {
 }
 
 /// "x 12 %, y 34 %, 10 % x 8 %": the left and upper edge, and the size.
-private func text(_ box: Observation.Box) -> String {
+private func text(_ box: NormalizedRectangle) -> String {
     func share(_ value: Float) -> String { String(format: "%.0f %%", value * 100) }
     return "x \(share(box.x)), y \(share(box.y)), \(share(box.width)) x \(share(box.height))"
 }
@@ -99,7 +99,7 @@ private struct ClassificationLine: Encodable {
     let file: String
     let observations: [Observation]
     /// Where each is, in the same order; `null` where there is no place.
-    let boxes: [Observation.Box?]?
+    let boxes: [NormalizedRectangle?]?
 }
 
 /// The least confidence as it was typed: a number, or "auto".

@@ -107,7 +107,7 @@ struct Gallery {
         }
         let box =
             sight.boxes[result.predicted] ?? sight.boxes[result.label] ?? likeliest.flatMap { sight.boxes[$0] }
-            ?? Observation.Box(x: 0, y: 0, width: 1, height: 1)
+            ?? NormalizedRectangle.all
         let scale = Float(Self.side) / Float(max(picture.width, picture.height))
         let small = CropAndScale.scaleFill.apply(
             picture, width: max(Int(Float(picture.width) * scale), 1),
@@ -171,7 +171,7 @@ struct Gallery {
 
 extension Image {
     /// The picture with a frame around a part of it, dark and light so that it stands out from anything.
-    fileprivate func framed(_ box: Observation.Box) -> Image {
+    fileprivate func framed(_ box: NormalizedRectangle) -> Image {
         var framed = self
         let (left, top) = (Int(box.x * Float(width)), Int(box.y * Float(height)))
         let (right, bottom) = (left + Int(box.width * Float(width)), top + Int(box.height * Float(height)))

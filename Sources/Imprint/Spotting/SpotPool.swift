@@ -23,7 +23,7 @@ final class SpotPool: Sendable {
         /// The confidence in each label of the model, in their order.
         let confidences: [Float]
         /// Where the mark of each label is most likely, as shares of the picture's sides; `nil` for the label that is no mark.
-        let boxes: [Observation.Box?]
+        let boxes: [NormalizedRectangle?]
     }
 
     /// Looks at a picture.
@@ -50,9 +50,9 @@ final class SpotPool: Sendable {
         return Sight(confidences: spotting.confidences(scans.map(\.score), in: weights.labels), boxes: boxes)
     }
 
-    private func box(_ peak: SpotScanner.Peak, in picture: Image) -> Observation.Box {
+    private func box(_ peak: SpotScanner.Peak, in picture: Image) -> NormalizedRectangle {
         let side = peak.side * spotting.span / Float(SpotPhase.patchSide)
-        return Observation.Box(
+        return NormalizedRectangle(
             x: (peak.x - side / 2) / Float(picture.width), y: (peak.y - side / 2) / Float(picture.height),
             width: side / Float(picture.width), height: side / Float(picture.height)
         ).withinPicture

@@ -1,4 +1,4 @@
-internal import Foundation
+package import Foundation
 
 /// What a file says of its picture before any of it is decoded.
 struct ImageHeader {
@@ -40,17 +40,29 @@ struct ImageHeader {
 }
 
 /// A picture as its file stores it: not yet upright, and its colours not yet in sRGB.
-struct StoredPicture {
+package struct StoredPicture: Sendable {
     /// Red, green and blue, with alpha where the file has it.
     let image: Image
     let orientation: Orientation
     /// The way to sRGB; nil where the samples are sRGB.
     let profile: ColorProfile?
 
+    /// Takes a picture in memory, whose samples are sRGB.
+    package init(_ image: Image, orientation: Orientation = .up) {
+        (self.image, self.orientation, profile) = (image, orientation, nil)
+    }
+
+    /// Takes pixels.
+    package init(_ pixels: PixelBuffer, orientation: Orientation) { self.init(pixels.image, orientation: orientation) }
+
     /// Decodes a file; a JPEG may be shrunk to what covers the short side given.
-    init(_ url: URL, coveringShortSide: Int?) throws(ImageError) {
-        let bytes = try ImageFile.read(url)
-        try self.init(bytes, ImageHeader(bytes, file: url), file: url, coveringShortSide: coveringShortSide)
+    package init(_ url: URL, coveringShortSide: Int?) throws(ImageError) {
+        try self.init(ImageFile.read(url), named: url, coveringShortSide: coveringShortSide)
+    }
+
+    /// Decodes the bytes of a file, which errors call by the name given.
+    package init(_ bytes: [UInt8], named file: URL, coveringShortSide: Int?) throws(ImageError) {
+        try self.init(bytes, ImageHeader(bytes, file: file), file: file, coveringShortSide: coveringShortSide)
     }
 
     /// Decodes the bytes of a file whose header was read.
@@ -66,6 +78,34 @@ struct StoredPicture {
         profile = header.model == .cmyk ? nil : header.profile
     }
 
+    private init(_ image: Image, _ orientation: Orientation, _ profile: ColorProfile?) {
+        (self.image, self.orientation, self.profile) = (image, orientation, profile)
+    }
+
     /// The picture upright and in sRGB, with alpha where the file has it.
-    var upright: Image { orientation.upright(profile?.convert(image) ?? image) }
+    package var upright: Image { orientation.upright(profile?.convert(image) ?? image) }
+
+    /// The same picture, stored in another way than its file says.
+    package func oriented(_ orientation: Orientation) -> StoredPicture { StoredPicture(image, orientation, profile) }
+
+    /// A part of the upright picture, in whole pixels.
+    package func cropped(to part: NormalizedRectangle) -> StoredPicture {
+        guard part != .all else { return self }
+        let (columns, rows) = orientation.storedPixels(of: part, width: image.width, height: image.height)
+        return StoredPicture(image.cropped(columns, rows), orientation, profile)
+    }
+}
+
+extension Image {
+    /// The pixels of these columns and rows.
+    fileprivate func cropped(_ columns: Range<Int>, _ rows: Range<Int>) -> Image {
+        var part: [UInt8] = []
+        part.reserveCapacity(columns.count * rows.count * channels)
+        for row in rows {
+            part +=
+                samples[
+                    ((row * width + columns.lowerBound) * channels)..<((row * width + columns.upperBound) * channels)]
+        }
+        return Image(width: columns.count, height: rows.count, channels: channels, samples: part)
+    }
 }

@@ -125,9 +125,11 @@ extension PatchSource {
 
     /// Reads a photo at its size, or smaller where it is large: `shrunk(_:)` has more than enough of it.
     package static func decode(_ url: URL) throws(ImageError) -> Image {
-        // Of pictures of so many pixels, a square has the longest short side.
-        try ImageFile.decode(url, coveringShortSide: ImageFile.shortSideToDecode(covering: greatestSide))
+        try ImageFile.decode(url, coveringShortSide: shortSideToDecode)
     }
+
+    /// The short side of a photo to decode at least: of pictures of so many pixels, a square has the longest.
+    package static var shortSideToDecode: Int { ImageFile.shortSideToDecode(covering: greatestSide) }
 
     /// A picture in colour, without transparency, at the size at which it is looked at: the same for training and for predictions.
     package static func shrunk(_ image: Image) -> Image {

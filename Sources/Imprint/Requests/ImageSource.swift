@@ -1,0 +1,32 @@
+public import Foundation
+public import ImprintImages
+
+/// Where a picture comes from.
+public enum ImageSource: Sendable {
+    /// A file: JPEG, PNG, WebP or HEIC.
+    ///
+    /// Its colours are brought to sRGB and it is turned upright as the file says, or as the orientation given does, for files that lost
+    /// theirs.
+    case file(URL, orientation: Orientation? = nil)
+    /// The bytes of such a file.
+    case data(Data, orientation: Orientation? = nil)
+    /// Pixels, and how they are to be turned.
+    case pixels(PixelBuffer, orientation: Orientation = .up)
+    /// A picture in memory, upright and in sRGB.
+    case image(Image)
+
+    /// Decodes the picture; a JPEG may be shrunk to what covers the short side given.
+    func stored(coveringShortSide side: Int) throws(ImageError) -> StoredPicture {
+        switch self {
+        case .file(let url, let orientation):
+            let stored = try StoredPicture(url, coveringShortSide: side)
+            return orientation.map(stored.oriented) ?? stored
+        case .data(let data, let orientation):
+            let stored = try StoredPicture(
+                [UInt8](data), named: URL(filePath: "the image data"), coveringShortSide: side)
+            return orientation.map(stored.oriented) ?? stored
+        case .pixels(let pixels, let orientation): return StoredPicture(pixels, orientation: orientation)
+        case .image(let image): return StoredPicture(image)
+        }
+    }
+}

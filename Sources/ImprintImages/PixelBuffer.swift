@@ -1,0 +1,83 @@
+/// Pixels in memory as a camera or a drawing library gives them: 8 bits a channel, sRGB, rows from top to bottom.
+public struct PixelBuffer: Sendable {
+    /// What the bytes of a pixel are, in their order.
+    public enum Layout: String, Sendable, CaseIterable {
+        /// One byte, from black to white.
+        case gray
+        /// Red, green, blue.
+        case rgb
+        /// Blue, green, red, as OpenCV has it.
+        case bgr
+        /// Red, green, blue and alpha, not premultiplied.
+        case rgba
+        /// Blue, green, red and alpha, not premultiplied, as cameras of Apple's devices give it.
+        case bgra
+
+        /// The bytes of a pixel.
+        public var bytesPerPixel: Int {
+            switch self {
+            case .gray: 1
+            case .rgb, .bgr: 3
+            case .rgba, .bgra: 4
+            }
+        }
+    }
+
+    /// The picture, as it is stored.
+    let image: Image
+
+    /// Takes pixels.
+    /// - Parameters:
+    ///   - width: The number of columns, at least 1.
+    ///   - height: The number of rows, at least 1.
+    ///   - layout: What the bytes of a pixel are.
+    ///   - bytesPerRow: From the beginning of a row to that of the next; `nil` where rows follow each other without a gap.
+    ///   - bytes: The rows; what follows the last one is ignored.
+    /// - Throws: `ImageError.invalidPixels` where the bytes are not those of such a picture.
+    public init<Bytes: Collection<UInt8>>(
+        width: Int, height: Int, layout: Layout, bytesPerRow: Int? = nil, bytes: Bytes
+    ) throws(ImageError) {
+        guard width > 0, height > 0, width <= ImageFile.pixelLimit / height else {
+            throw .invalidPixels(
+                found: "\(width)x\(height) pixels",
+                expected: "at least 1x1 and at most \(ImageFile.pixelLimit / 1_000_000) million")
+        }
+        let row = width * layout.bytesPerPixel
+        let stride = bytesPerRow ?? row
+        guard stride >= row else {
+            throw .invalidPixels(
+                found: "\(stride) bytes per row",
+                expected: "at least \(row) for \(width) pixels of the layout \(layout.rawValue)")
+        }
+        let (all, overflow) = stride.multipliedReportingOverflow(by: height - 1)
+        guard !overflow, all <= Int.max - row, bytes.count >= all + row else {
+            throw .invalidPixels(
+                found: "\(bytes.count) bytes",
+                expected: "\(height) rows of \(stride) bytes, of which the last may end after \(row)")
+        }
+        let samples =
+            bytes.withContiguousStorageIfAvailable { Self.samples($0, row: row, stride: stride, rows: height, layout) }
+            ?? Array(bytes).withUnsafeBufferPointer { Self.samples($0, row: row, stride: stride, rows: height, layout) }
+        image = Image(width: width, height: height, channels: layout.bytesPerPixel, samples: samples)
+    }
+
+    private static func samples(
+        _ bytes: UnsafeBufferPointer<UInt8>, row: Int, stride: Int, rows: Int, _ layout: Layout
+    ) -> [UInt8] {
+        var samples = [UInt8](unsafeUninitializedCapacity: row * rows) { target, count in
+            for place in 0..<rows {
+                let source = UnsafeBufferPointer(rebasing: bytes[(place * stride)..<(place * stride + row)])
+                _ = UnsafeMutableBufferPointer(rebasing: target[(place * row)..<((place + 1) * row)])
+                    .initialize(fromContentsOf: source)
+            }
+            count = row * rows
+        }
+        if layout == .bgr || layout == .bgra {
+            let step = layout.bytesPerPixel
+            samples.withUnsafeMutableBufferPointer { samples in
+                for pixel in Swift.stride(from: 0, to: samples.count, by: step) { samples.swapAt(pixel, pixel + 2) }
+            }
+        }
+        return samples
+    }
+}
