@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Foundation
 internal import Imprint
+internal import ImprintFormats
 internal import ImprintImages
 
 struct ClassifyCommand: ParsableCommand {
@@ -38,6 +39,12 @@ struct ClassifyCommand: ParsableCommand {
     @Option(help: "How a photo is fitted into the network's input. (default: as in training)")
     var cropAndScale: CropAndScale?
 
+    @Option(
+        help: ArgumentHelp(
+            "Show categories in the place of their labels: those of a JSON file, {\"computer\": [\"laptop\", …], …}, or auto: those in the model.",
+            valueName: "file or auto"))
+    var categories: String?
+
     @Flag(help: "Also say where a mark is, for models that were trained from artwork.")
     var boxes = false
 
@@ -46,11 +53,16 @@ struct ClassifyCommand: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
-        try requirePaths([model] + files)
+        try requirePaths([model] + files + [categories].compactMap { $0 })
         try require(top, "--top", in: 1...1_000_000)
         try require(minimumPrecision ?? 0, "--minimum-precision", in: 0...1)
         try require(minimumRecall ?? 0, "--minimum-recall", in: 0...1)
-        _ = try threshold.threshold()
+        let threshold = try threshold.threshold()
+        if categories != nil, threshold == .ofLabel || minimumPrecision != nil || minimumRecall != nil {
+            throw ValidationError(
+                "--categories: nothing was measured of categories, so that they have no threshold, precision or recall of their own; "
+                    + "leave these out, or give --threshold a number.")
+        }
     }
 
     func run() throws {
@@ -61,10 +73,14 @@ struct ClassifyCommand: ParsableCommand {
         if boxes && classifier.weights.spotting == nil {
             throw ValidationError("--boxes: \(model) says what is in a photo, but not where; train one with --artwork.")
         }
+        let categories = try categories.map { try self.categories($0, of: classifier) }
         var failures = 0
         for file in files {
             do {
-                let observations = try classifier.classify(URL(filePath: file), cropAndScale: cropAndScale)
+                var observations = try classifier.classify(URL(filePath: file), cropAndScale: cropAndScale)
+                if let categories {
+                    observations = observations.rolledUp(into: categories, isShared: classifier.sharesConfidence)
+                }
                 try show(file, Array(observations.filter(rule.accepts).prefix(top)))
             } catch let error as ImageError {
                 failures += 1
@@ -72,6 +88,20 @@ struct ClassifyCommand: ParsableCommand {
             }
         }
         if failures > 0 { throw ExitCode.failure }
+    }
+
+    private func categories(_ text: String, of classifier: ImageClassifier) throws -> Categories {
+        guard text == "auto" else {
+            let categories = try Categories(contentsOf: URL(filePath: text))
+            try categories.check(labels: classifier.labels)
+            return categories
+        }
+        guard let categories = classifier.weights.categories else {
+            throw ValidationError(
+                "--categories auto: \(model) has none; name a file, or put them in with imprint export --to imprint --categories."
+            )
+        }
+        return categories
     }
 
     private func show(_ file: String, _ observations: [Observation]) throws {

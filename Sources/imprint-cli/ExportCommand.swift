@@ -37,11 +37,17 @@ struct ExportCommand: ParsableCommand {
     @Flag(help: "Take samples 0 to 255 instead of prepared numbers; for onnx.")
     var preprocessingInGraph = false
 
+    @Option(
+        help: ArgumentHelp(
+            "Categories of the labels to put into the file, as JSON: {\"computer\": [\"laptop\", …], …}; for imprint.",
+            valueName: "file"))
+    var categories: String?
+
     @Flag(help: ArgumentHelp("Print JSON, one object per line."))
     var json = false
 
     func validate() throws {
-        try requirePaths([model, output])
+        try requirePaths([model, output] + [categories].compactMap { $0 })
         if updatable && format != .coreml {
             throw ValidationError(
                 "--updatable is for coreml: it is about training by Core ML on devices; leave it out.")
@@ -62,6 +68,13 @@ struct ExportCommand: ParsableCommand {
         if int8 && float16 {
             throw ValidationError("--int8 and --float16 exclude one another: leave one out.")
         }
+        if categories != nil && format != .imprint {
+            throw ValidationError(
+                "--categories is for imprint: the other formats have no place for them; leave it out.")
+        }
+        if categories.map(place) == place(output) {
+            throw ValidationError("--output is \(output), which would replace the categories; choose another name.")
+        }
         if place(model) == place(output) {
             throw ValidationError("--output is \(output), which would replace the model; choose another name.")
         }
@@ -71,7 +84,11 @@ struct ExportCommand: ParsableCommand {
     func run() throws {
         let target = URL(filePath: output)
         try AtomicFile.checkWritable(target)
-        let weights = try WeightsFile(contentsOf: URL(filePath: model))
+        var weights = try WeightsFile(contentsOf: URL(filePath: model))
+        if let categories {
+            weights.categories = try Categories(contentsOf: URL(filePath: categories))
+            try weights.categories?.check(labels: weights.labels)
+        }
         let precision: Safetensors.Precision = float16 ? .float16 : .float32
         do {
             switch format {

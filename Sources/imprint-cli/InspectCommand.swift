@@ -94,6 +94,9 @@ struct InspectCommand: ParsableCommand {
         if let rehearsal = weights.rehearsal {
             lines.append("rehearsal    features of \(rehearsal.labels.count) training photos, for imprint personalize")
         }
+        if let categories = weights.categories {
+            lines.append("categories   \(TextTable.list(categories.names))")
+        }
         if let training = weights.training {
             lines.append(
                 "training     \(training.trainingImages.values.reduce(0, +)) images, \(training.history.count) epochs, "
@@ -155,6 +158,8 @@ private struct InspectionLine: Encodable {
     let preprocessing: Preprocessing
     /// Of how many training photos it keeps features.
     let rehearsal: Int
+    /// The labels of each category, if there are any.
+    let categories: Categories?
     let training: TrainingRecord?
     let storage: WeightsFile.Storage
     let fileByteCount: Int
@@ -176,6 +181,7 @@ private struct InspectionLine: Encodable {
         layers = weights.network.nodes.count
         preprocessing = weights.preprocessing
         rehearsal = weights.rehearsal?.labels.count ?? 0
+        categories = weights.categories
         training = weights.training
         storage = weights.storage
         fileByteCount = inspection.fileByteCount
@@ -188,7 +194,7 @@ private struct InspectionLine: Encodable {
 
     private enum CodingKeys: String, CodingKey {
         case format, network, labels, parameters, digest, base, layers, preprocessing, rehearsal, training, storage
-        case fileByteCount, nodes, multiplications, memory, plan, engine
+        case categories, fileByteCount, nodes, multiplications, memory, plan, engine
     }
 
     /// Writes all keys; plan and engine are there where the plan was asked for; `null` where there is no value.
@@ -203,6 +209,7 @@ private struct InspectionLine: Encodable {
         try values.encode(layers, forKey: .layers)
         try values.encode(preprocessing, forKey: .preprocessing)
         try values.encode(rehearsal, forKey: .rehearsal)
+        try values.encode(categories, forKey: .categories)
         try values.encode(training, forKey: .training)
         try values.encode(storage, forKey: .storage)
         try values.encode(fileByteCount, forKey: .fileByteCount)

@@ -78,7 +78,7 @@ extension WeightsFile {
             weights: WeightsFile(
                 network: network, parameters: merged, labels: labels + added, preprocessing: preprocessing,
                 spotting: spotting, training: training, base: try identity, rehearsal: isDeep ? nil : rehearsal,
-                precision: precision),
+                categories: categories, precision: precision),
             users: personalizations.count, examples: personalizations.reduce(0) { $0 + $1.record.count },
             clipped: average.clipped, addedLabels: added, leftOutLabels: added.isEmpty ? all : [],
             privacy: options.noise.map {

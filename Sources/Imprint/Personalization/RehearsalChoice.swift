@@ -29,7 +29,8 @@ extension WeightsFile {
             features: found.flatMap(\.features), places: pool.places, labels: found.map(\.label))
         return WeightsFile(
             network: network, parameters: parameters, labels: labels, preprocessing: preprocessing,
-            spotting: spotting, training: training, base: base, rehearsal: rehearsal, precision: precision)
+            spotting: spotting, training: training, base: base, rehearsal: rehearsal, categories: categories,
+            precision: precision)
     }
 
     /// Places of `count` photos, of each label in turn, by chance; in the order of the photos.

@@ -152,7 +152,7 @@ extension WeightsFile {
         return WeightsFile(
             network: network, parameters: try parameters(of: network, with: personalization), labels: labels,
             preprocessing: preprocessing, spotting: spotting, training: training, base: try identity,
-            rehearsal: rehearsal, precision: precision)
+            rehearsal: rehearsal, categories: categories, precision: precision)
     }
 
     /// The numbers of `part`, which is the network or its end, with those of the personalization.

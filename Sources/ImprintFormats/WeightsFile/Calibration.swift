@@ -52,6 +52,6 @@ extension WeightsFile {
         }
         return WeightsFile(
             network: network, parameters: calibrated, labels: labels, preprocessing: preprocessing, spotting: spotting,
-            training: training, base: base, rehearsal: rehearsal, precision: precision)
+            training: training, base: base, rehearsal: rehearsal, categories: categories, precision: precision)
     }
 }

@@ -37,6 +37,8 @@ public struct WeightsFile: Sendable {
     public let base: String?
     /// What keeps the model from forgetting while it is tuned to one person; `nil` where nothing does.
     public let rehearsal: Rehearsal?
+    /// The groups that the labels roll up into; `nil` where there are none.
+    public var categories: Categories?
     /// How `write(to:)` stores the parameters.
     public let precision: Safetensors.Precision
     /// How the file that this was read from stores the parameters; as `precision` where it was not read from one.
@@ -50,10 +52,11 @@ public struct WeightsFile: Sendable {
     /// - Parameters:
     ///   - parameters: laid out for `network`.
     ///   - labels: one for each of the network's outputs, all different; where it spots marks, one for each of them and one more.
+    ///   - categories: groups of these labels.
     public init(
         network: Network, parameters: Parameters, labels: [String], preprocessing: Preprocessing,
         spotting: Spotting? = nil, training: TrainingRecord? = nil, base: String? = nil,
-        rehearsal: Rehearsal? = nil, precision: Safetensors.Precision = .float32
+        rehearsal: Rehearsal? = nil, categories: Categories? = nil, precision: Safetensors.Precision = .float32
     ) {
         precondition(
             parameters.layout == ParameterLayout(network),
@@ -67,6 +70,7 @@ public struct WeightsFile: Sendable {
         self.training = training
         self.base = base
         self.rehearsal = rehearsal
+        self.categories = categories
         self.precision = precision
         storage = precision == .float16 ? .float16 : .float32
         digest = nil
@@ -86,6 +90,7 @@ private enum Key {
     static let checksum = "imprint.checksum"
     static let base = "imprint.base"
     static let rehearsal = "imprint.rehearsal"
+    static let categories = "imprint.categories"
 }
 
 // MARK: Writing
@@ -103,6 +108,7 @@ extension WeightsFile {
     public func write(to url: URL, as storage: Storage? = nil) throws -> String {
         do {
             try checkFit(network, labels, preprocessing, spotting)
+            try checkCategories(categories, labels)
             for entry in parameters.layout.entries { try checkFinite(entry, of: parameters) }
             let tensors = tensors(as: storage)
             var texts = [
@@ -115,6 +121,7 @@ extension WeightsFile {
             texts[Key.training] = try training.map(json)
             texts[Key.base] = base
             texts[Key.rehearsal] = try rehearsal.map { try json($0.labels) }
+            texts[Key.categories] = try categories.map(json)
             if let problem = rehearsal?.problem(network, labels) {
                 throw WeightsFileError.Problem.invalidMetadata(key: Key.rehearsal, reason: problem)
             }
@@ -189,7 +196,9 @@ extension WeightsFile {
         spotting = texts[Key.spotting] == nil ? nil : try value(Key.spotting, in: texts) as Spotting
         training = texts[Key.training] == nil ? nil : try value(Key.training, in: texts) as TrainingRecord
         base = texts[Key.base]
+        categories = texts[Key.categories] == nil ? nil : try value(Key.categories, in: texts) as Categories
         try checkFit(network, labels, preprocessing, spotting)
+        try checkCategories(categories, labels)
 
         // The tensors' shapes agree with the length of the file, so after this comparison the parameters take no more
         // memory than the file has bytes (twice as many from float16, four times as many from 8 bits).
@@ -278,6 +287,15 @@ private func migrated(_ metadata: [String: String]) throws(WeightsFileError.Prob
         metadata = try migrate(metadata)
     }
     return metadata
+}
+
+/// Checks that the categories are of these labels.
+private func checkCategories(_ categories: Categories?, _ labels: [String]) throws(WeightsFileError.Problem) {
+    do throws(CategoriesError) {
+        try categories?.check(labels: labels)
+    } catch {
+        throw .invalidMetadata(key: Key.categories, reason: error.reason)
+    }
 }
 
 /// Checks that the labels name the network's outputs and that the preprocessing makes its input.

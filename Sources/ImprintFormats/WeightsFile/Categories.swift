@@ -1,0 +1,100 @@
+public import Foundation
+
+/// Groups of labels under one name each: computer for laptop, desktop and notebook.
+///
+/// As a file it is a JSON object with a list of labels for each name, `{"computer": ["laptop", "desktop"]}`. A label is in one category at
+/// most; labels in none stand for themselves.
+public struct Categories: Hashable, Sendable {
+    /// The labels of each category.
+    public let labels: [String: [String]]
+    private let categories: [String: String]
+
+    /// Takes the labels of each category.
+    /// - Throws: `CategoriesError` where a category has no name or no labels, or a label is in two.
+    public init(_ labels: [String: [String]]) throws(CategoriesError) {
+        var categories: [String: String] = [:]
+        for (category, members) in labels.sorted(by: { $0.key < $1.key }) {
+            guard !category.isEmpty else { throw CategoriesError("a category has no name") }
+            guard !members.isEmpty else {
+                throw CategoriesError("the category \(category.debugDescription) has no labels, expected at least one")
+            }
+            for label in members {
+                if let other = categories.updateValue(category, forKey: label) {
+                    throw CategoriesError(
+                        "the label \(label.debugDescription) is in \(other.debugDescription) and in \(category.debugDescription), "
+                            + "expected it once")
+                }
+            }
+        }
+        self.labels = labels
+        self.categories = categories
+    }
+
+    /// Reads a file of categories.
+    /// - Throws: `CategoriesError` where it is none or cannot be read.
+    public init(contentsOf url: URL) throws(CategoriesError) {
+        let path = url.path(percentEncoded: false)
+        let data: Data
+        do {
+            data = try Data(contentsOf: url)
+        } catch {
+            throw CategoriesError("it cannot be read: \(error.localizedDescription)", in: path)
+        }
+        guard let labels = try? JSONDecoder().decode([String: [String]].self, from: data) else {
+            throw CategoriesError(
+                "expected a JSON object with a list of labels for each category, such as {\"computer\": [\"laptop\", \"desktop\"]}",
+                in: path)
+        }
+        do {
+            try self.init(labels)
+        } catch {
+            throw CategoriesError(error.reason, in: path)
+        }
+    }
+
+    /// The names of the categories, in order.
+    public var names: [String] { labels.keys.sorted() }
+
+    /// The category that a label is in; `nil` where it is in none.
+    public func category(of label: String) -> String? { categories[label] }
+
+    /// Checks that the categories are of a model's labels.
+    /// - Parameter known: The labels of the model.
+    /// - Throws: `CategoriesError` where a label is none of the model's, or a category is called as a label outside of it.
+    public func check(labels known: [String]) throws(CategoriesError) {
+        let known = Set(known)
+        if let unknown = categories.keys.sorted().first(where: { !known.contains($0) }) {
+            throw CategoriesError(
+                "the label \(unknown.debugDescription) of the category \((categories[unknown] ?? "").debugDescription) is none of the "
+                    + "model's; take it out, or spell it as the model does")
+        }
+        if let taken = names.first(where: { known.contains($0) && categories[$0] != $0 }) {
+            throw CategoriesError(
+                "the category \(taken.debugDescription) is called as a label that is not in it; put it in, or call the category otherwise"
+            )
+        }
+    }
+}
+
+extension Categories: Codable {
+    /// Reads what `encode(to:)` writes, and checks it as `init(_:)` does.
+    public init(from decoder: any Decoder) throws {
+        try self.init([String: [String]](from: decoder))
+    }
+
+    /// Writes an object with a list of labels for each category.
+    public func encode(to encoder: any Encoder) throws { try labels.encode(to: encoder) }
+}
+
+/// Why categories cannot be used.
+public struct CategoriesError: Error, Hashable, CustomStringConvertible {
+    /// What is wrong.
+    let reason: String
+    /// The file; `nil` where they come from none.
+    let path: String?
+
+    init(_ reason: String, in path: String? = nil) { (self.reason, self.path) = (reason, path) }
+
+    /// The file, what was found, what was expected and what to do.
+    public var description: String { (path ?? "the categories") + ": " + reason }
+}
