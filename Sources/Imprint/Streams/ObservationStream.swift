@@ -1,0 +1,179 @@
+public import ImprintImages
+internal import Synchronization
+
+/// What a classifier sees in frames that keep coming, at a rate of its own.
+///
+/// ```swift
+/// for try await seen in classifier.observations(for: camera.frames) {
+///     needle.turn(to: seen.observations.groupedConfidence(excluding: ["Other"]))
+/// }
+/// ```
+///
+/// The newest frame wins: one is looked at as soon as it is time, and those that came before it meanwhile are dropped, so that
+/// nothing queues and memory stays as it is, however fast the frames come. A frame that cannot be read is left out and named with the
+/// next one that can.
+public struct ObservationStream: AsyncSequence, Sendable {
+    /// What was seen in one frame.
+    public struct Element: Sendable {
+        /// What the request's rule accepts, best first, smoothed over time.
+        public let observations: [Observation]
+        /// The frame's place among all that came, from 0.
+        public let frame: Int
+        /// How many frames were not looked at since the element before: they came too fast, or during a pause.
+        public let droppedCount: Int
+        /// Why frames since the element before could not be read; empty where all could.
+        public let unreadable: [ImageError]
+    }
+
+    typealias Frame = (place: Int, source: ImageSource)
+
+    private let request: ClassificationRequest
+    private let interval: Duration
+    private let smoothing: Float
+    private let pause = Pause()
+    /// Begins to take frames; the newest waits until it is asked for.
+    private let begin: @Sendable () -> FrameFeed
+
+    init<Frames: AsyncSequence & Sendable>(
+        _ request: ClassificationRequest, frames: Frames, interval: Duration, smoothing: Float
+    ) where Frames.Element == ImageSource {
+        precondition(interval >= .zero, "the time between observations is at least 0, not \(interval)")
+        precondition((0..<1).contains(smoothing), "the smoothing is at least 0 and less than 1, not \(smoothing)")
+        self.request = request
+        self.interval = interval
+        self.smoothing = smoothing
+        begin = { FrameFeed(frames) }
+    }
+
+    /// Whether frames are dropped unseen for the time being; what iterates waits meanwhile.
+    public var isPaused: Bool {
+        get { pause.isOn.withLock { $0 } }
+        nonmutating set { pause.isOn.withLock { $0 = newValue } }
+    }
+
+    /// Begins to take frames.
+    public func makeAsyncIterator() -> Iterator {
+        Iterator(request, begin(), pause, interval: interval, smoothing: smoothing)
+    }
+
+    final class Pause: Sendable {
+        let isOn = Mutex(false)
+    }
+
+    /// Looks at the newest frame whenever it is time.
+    public struct Iterator: AsyncIteratorProtocol {
+        private let request: ClassificationRequest
+        private let feed: FrameFeed
+        private var frames: AsyncThrowingStream<Frame, any Error>.Iterator
+        private let pause: Pause
+        private let interval: Duration
+        private var smoothed: SmoothedConfidences
+        private var due: ContinuousClock.Instant?
+        /// The frame after the one of the last element.
+        private var next = 0
+
+        init(
+            _ request: ClassificationRequest, _ feed: FrameFeed, _ pause: Pause, interval: Duration, smoothing: Float
+        ) {
+            self.request = request
+            self.feed = feed
+            self.pause = pause
+            self.interval = interval
+            frames = feed.frames.makeAsyncIterator()
+            smoothed = SmoothedConfidences(smoothing: smoothing)
+        }
+
+        /// What is seen in the next frame that is looked at; `nil` after the last.
+        /// - Throws: What the frames throw, `ImprintError` as `ImageRequestHandler.perform(_:)`, `ImageError` where none of the frames looked at
+        ///   could be read, and `CancellationError`.
+        public mutating func next() async throws -> Element? {
+            try await next(isolation: nil)
+        }
+
+        /// What is seen in the next frame that is looked at; `nil` after the last.
+        /// - Throws: As `next()`.
+        public mutating func next(isolation actor: isolated (any Actor)?) async throws -> Element? {
+            var unreadable: [ImageError] = []
+            while true {
+                if let due { try await Task.sleep(until: due, clock: .continuous) }
+                guard let frame = try await frames.next(isolation: actor) else {
+                    try Task.checkCancellation()
+                    // Of frames none of which could be read, nothing was seen.
+                    if next == 0, let error = unreadable.first { throw error }
+                    return nil
+                }
+                // Dropped as they come: a frame from before the pause is not what is to be seen after it.
+                if pause.isOn.withLock({ $0 }) { continue }
+                due = .now + interval
+                do {
+                    let all = try await request.all(in: frame.source)
+                    defer { next = frame.place + 1 }
+                    return Element(
+                        observations: smoothed.take(all).filter(request.rule.accepts), frame: frame.place,
+                        droppedCount: frame.place - next - unreadable.count, unreadable: unreadable)
+                } catch let error as ImageError {
+                    unreadable.append(error)
+                }
+            }
+        }
+    }
+}
+
+/// Takes frames as they come and keeps the newest; it ends with what owns it.
+final class FrameFeed: Sendable {
+    let frames: AsyncThrowingStream<ObservationStream.Frame, any Error>
+    private let task: Task<Void, Never>
+
+    init<Frames: AsyncSequence & Sendable>(_ source: Frames) where Frames.Element == ImageSource {
+        let (frames, newest) = AsyncThrowingStream.makeStream(
+            of: ObservationStream.Frame.self, bufferingPolicy: .bufferingNewest(1))
+        self.frames = frames
+        task = Task {
+            do {
+                var place = 0
+                for try await frame in source {
+                    try Task.checkCancellation()
+                    newest.yield((place, frame))
+                    place += 1
+                }
+                newest.finish()
+            } catch {
+                newest.finish(throwing: error)
+            }
+        }
+    }
+
+    deinit { task.cancel() }
+}
+
+extension ClassificationRequest {
+    /// What is seen in frames that keep coming, once per second where nothing else is said.
+    /// - Parameters:
+    ///   - frames: The frames, as fast as they come.
+    ///   - interval: The least time from one observed frame to the next; with zero, each frame that comes while none is looked at.
+    ///   - smoothing: What of the frames before stays in the confidences, 0 (nothing) to less than 1: each becomes
+    ///     `smoothing` · before + (1 − `smoothing`) · now.
+    public func observations<Frames: AsyncSequence & Sendable>(
+        for frames: Frames, every interval: Duration = .seconds(1), smoothing: Float = 0
+    ) -> ObservationStream where Frames.Element == ImageSource {
+        ObservationStream(self, frames: frames, interval: interval, smoothing: smoothing)
+    }
+
+    /// One observation for each label, whatever the rule.
+    @concurrent
+    fileprivate func all(in source: ImageSource) async throws -> [Observation] {
+        let request = try PreparedRequest(self)
+        return try request.all(source.stored(coveringShortSide: request.shortSideToDecode))
+    }
+}
+
+extension ImageClassifier {
+    /// What is seen in frames that keep coming, once per second where nothing else is said.
+    ///
+    /// As `ClassificationRequest.observations(for:every:smoothing:)`, with all observations of each frame.
+    public func observations<Frames: AsyncSequence & Sendable>(
+        for frames: Frames, every interval: Duration = .seconds(1), smoothing: Float = 0
+    ) -> ObservationStream where Frames.Element == ImageSource {
+        ClassificationRequest(self).observations(for: frames, every: interval, smoothing: smoothing)
+    }
+}
