@@ -52,6 +52,22 @@ private func personalizationExample(model: URL, photo: URL, other: URL, mine: UR
     // README example ends
 }
 
+private func appExample(model: URL, upload: Data, frames: AsyncStream<ImageSource>) async throws {
+    // README example begins
+    let classifier = try ImageClassifier(contentsOf: model)
+    var request = ClassificationRequest(classifier, rule: ConfidenceRule(threshold: .confidence(0.5)))
+    request.regionOfInterest = NormalizedRectangle(x: 0.25, y: 0, width: 0.5, height: 1)
+    let suspects = try await request.perform(on: .data(upload))  // off the caller's thread
+    print(suspects.map(\.label))
+
+    // Once per second, the newest frame:
+    for try await seen in classifier.observations(for: frames) {
+        let confidence = seen.observations.groupedConfidence(excluding: ["Other"])
+        print(confidence > 0.5 ? "The logo is in view." : "It is not.")
+    }
+    // README example ends
+}
+
 @Suite struct ReadmeTests {
     @Test("The README's examples are the code that this file compiles")
     func examplesAreCompiled() throws {
@@ -60,7 +76,7 @@ private func personalizationExample(model: URL, photo: URL, other: URL, mine: UR
         let lines = source.split(separator: "\n", omittingEmptySubsequences: false)
         let first = lines.indices.filter { lines[$0].hasSuffix("// README example begins") }
         let last = lines.indices.filter { lines[$0].hasSuffix("// README example ends") }
-        #expect(first.count == 3 && last.count == 3)
+        #expect(first.count == 4 && last.count == 4)
         for (first, last) in zip(first, last) {
             let example = lines[(first + 1)..<last].map { $0.hasPrefix("    ") ? $0.dropFirst(4) : $0 }
             #expect(readme.contains(example.joined(separator: "\n")))

@@ -15,6 +15,9 @@ public enum ImageSource: Sendable {
     /// A picture in memory, upright and in sRGB.
     case image(Image)
 
+    /// What errors call bytes: relative, or they would be looked for in the current folder.
+    private static let nameOfData = URL(string: "the%20image%20data")!
+
     /// Decodes the picture; a JPEG may be shrunk to what covers the short side given.
     func stored(coveringShortSide side: Int) throws(ImageError) -> StoredPicture {
         switch self {
@@ -23,7 +26,7 @@ public enum ImageSource: Sendable {
             return orientation.map(stored.oriented) ?? stored
         case .data(let data, let orientation):
             let stored = try StoredPicture(
-                [UInt8](data), named: URL(filePath: "the image data"), coveringShortSide: side)
+                [UInt8](data), named: Self.nameOfData, coveringShortSide: side)
             return orientation.map(stored.oriented) ?? stored
         case .pixels(let pixels, let orientation): return StoredPicture(pixels, orientation: orientation)
         case .image(let image): return StoredPicture(image)

@@ -1,0 +1,74 @@
+import Foundation
+import ImprintFormats
+import ImprintImages
+import ImprintNetwork
+import TestSupport
+import Testing
+
+@Suite("Categories on the command line") struct CategoriesCommandTests {
+    private func withModel(_ body: (URL) throws -> Void) throws {
+        try withTemporaryFolder { folder in
+            let network = try Network.logonet(labels: 3, inputSize: 16, width: 0.1)
+            try WeightsFile(
+                network: network, parameters: try Parameters(network, seed: 1), labels: ["laptop", "desktop", "cat"],
+                preprocessing: Preprocessing(width: 16, height: 16)
+            ).write(to: folder.appending(path: "m.imprint"))
+            try Data(#"{"computer": ["laptop", "desktop"]}"#.utf8).write(to: folder.appending(path: "groups.json"))
+            try ImageFile.write(
+                Image(width: 16, height: 16, filledWith: 90), to: folder.appending(path: "x.png"))
+            try body(folder)
+        }
+    }
+
+    private func confidences(_ run: CommandOutput) throws -> [String: Double] {
+        let line = try #require(try run.lines.first)
+        let observations = try #require(line["observations"] as? [[String: Any]])
+        return Dictionary(
+            uniqueKeysWithValues: try observations.map {
+                (try #require($0["label"] as? String), try #require($0["confidence"] as? Double))
+            })
+    }
+
+    @Test("A category has what its labels have, from a file and from the model")
+    func rollUp() throws {
+        try withModel { folder in
+            let plain = try confidences(shell("$imprint classify m.imprint x.png --json", folder: folder))
+            let wanted = ["computer": plain["laptop"]! + plain["desktop"]!, "cat": plain["cat"]!]
+            #expect(
+                try shell(
+                    "$imprint export m.imprint --to imprint --categories groups.json --output g.imprint", folder: folder
+                ).status == 0)
+            for options in ["m.imprint x.png --categories groups.json", "g.imprint x.png --categories auto"] {
+                let seen = try confidences(shell("$imprint classify \(options) --json", folder: folder))
+                #expect(seen.keys.sorted() == ["cat", "computer"])
+                for (label, confidence) in wanted { #expect(abs((seen[label] ?? -1) - confidence) < 1e-6) }
+            }
+            #expect(try shell("$imprint inspect g.imprint", folder: folder).output.contains("categories   computer\n"))
+            let line = try #require(try shell("$imprint inspect g.imprint --json", folder: folder).lines.first)
+            #expect(line["categories"] as? [String: [String]] == ["computer": ["laptop", "desktop"]])
+        }
+    }
+
+    @Test(
+        "What cannot be is said",
+        arguments: [
+            ("classify m.imprint x.png --categories auto", 64, "m.imprint has none"),
+            (
+                "classify m.imprint x.png --categories groups.json --threshold auto", 64,
+                "nothing was measured of categories"
+            ),
+            ("classify m.imprint x.png --categories none.json", 1, "none.json: it cannot be read"),
+            ("classify m.imprint x.png --categories x.png", 1, "expected a JSON object"),
+            ("export m.imprint --to onnx --output o.onnx --categories groups.json", 64, "--categories is for imprint"),
+            (
+                "export m.imprint --to imprint --output groups.json --categories groups.json", 64,
+                "replace the categories"
+            ),
+        ] as [(String, Int32, String)])
+    func refused(arguments: String, status: Int32, text: String) throws {
+        try withModel { folder in
+            let run = try shell("$imprint \(arguments)", folder: folder)
+            #expect(run.status == status && run.errors.contains(text), "\(run.status) \(run.errors)")
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import Foundation
+import ImprintImages
+import ImprintNetwork
+import TestSupport
+import Testing
+
+@testable import ImprintFormats
+
+@Suite struct CategoriesTests {
+    @Test("Each label is in the category that lists it")
+    func membership() throws {
+        let categories = try Categories(["computer": ["laptop", "desktop"], "animal": ["cat"]])
+        #expect(categories.names == ["animal", "computer"])
+        #expect(categories.category(of: "desktop") == "computer" && categories.category(of: "cat") == "animal")
+        #expect(categories.category(of: "computer") == nil)
+        try categories.check(labels: ["cat", "laptop", "desktop", "tree"])
+    }
+
+    @Test(
+        "What is not unequivocal is refused, in code, in a file and in a weights file",
+        arguments: [
+            (["": ["a"]], "no name"), (["x": []], "no labels"), (["x": ["a"], "y": ["a"]], "\"x\" and in \"y\""),
+            (["x": ["a", "a"]], "\"x\" and in \"x\""),
+        ] as [([String: [String]], String)])
+    func equivocal(labels: [String: [String]], reason: String) throws {
+        let error = #expect(throws: CategoriesError.self) { try Categories(labels) }
+        #expect(try #require(error).description.contains(reason))
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "groups.json")
+            try JSONEncoder().encode(labels).write(to: url)
+            let error = #expect(throws: CategoriesError.self) { try Categories(contentsOf: url) }
+            let text = try #require(error).description
+            #expect(text.contains(reason) && text.hasPrefix(url.path))
+        }
+    }
+
+    @Test("Labels that a model lacks and names that it has are refused")
+    func check() throws {
+        let unknown = #expect(throws: CategoriesError.self) {
+            try Categories(["computer": ["laptop"]]).check(labels: ["desktop"])
+        }
+        #expect("\(try #require(unknown))".contains("\"laptop\""))
+        let taken = #expect(throws: CategoriesError.self) {
+            try Categories(["tree": ["oak"]]).check(labels: ["oak", "tree"])
+        }
+        #expect("\(try #require(taken))".contains("\"tree\""))
+        // A category may be called as the label that it has.
+        try Categories(["tree": ["oak", "tree"]]).check(labels: ["oak", "tree"])
+    }
+
+    @Test("Files that hold none", arguments: ["", "[]", "{\"a\": 1}", "{\"a\": [1]}", "{\"a\": [\"b\"]"])
+    func foreign(text: String) throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "groups.json")
+            try Data(text.utf8).write(to: url)
+            let error = #expect(throws: CategoriesError.self) { try Categories(contentsOf: url) }
+            #expect("\(try #require(error))".contains("{\"computer\": [\"laptop\", \"desktop\"]}"))
+            #expect(throws: CategoriesError.self) { try Categories(contentsOf: folder.appending(path: "none.json")) }
+        }
+    }
+
+    @Test("They travel in a weights file, and with what is made of it")
+    func travel() throws {
+        try withTemporaryFolder { folder in
+            let categories = try Categories(["device": ["laptop", "desktop"]])
+            let network = try Network.logonet(labels: 3, inputSize: 16, width: 0.1)
+            let weights = WeightsFile(
+                network: network, parameters: try Parameters(network, seed: 1), labels: ["laptop", "desktop", "cat"],
+                preprocessing: Preprocessing(width: 16, height: 16), categories: categories)
+            let url = folder.appending(path: "m.imprint")
+            try weights.write(to: url)
+            var read = try WeightsFile(contentsOf: url)
+            #expect(read.categories == categories)
+            #expect(try read.calibrated(2)?.categories == categories)
+            read.categories = nil
+            let plain = folder.appending(path: "plain.imprint")
+            try read.write(to: plain)
+            #expect(try WeightsFile(contentsOf: plain).categories == nil)
+            read.categories = try Categories(["device": ["phone"]])
+            let error = #expect(throws: WeightsFileError.self) { try read.write(to: plain) }
+            #expect("\(try #require(error))".contains("imprint.categories"))
+        }
+    }
+}

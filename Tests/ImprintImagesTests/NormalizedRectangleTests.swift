@@ -1,0 +1,77 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import ImprintImages
+
+@Suite struct NormalizedRectangleTests {
+    @Test(
+        "The pixels that it touches, at least one",
+        arguments: [
+            (0, 1, 7, 0..<7), (0.5, 0.5, 4, 2..<4), (0.5, 0.5, 5, 2..<5), (0.25, 0.5, 4, 1..<3), (0.3, 0.1, 10, 3..<4),
+            (0.31, 0.01, 10, 3..<4), (0.999, 0.001, 3, 2..<3), (0, 0.001, 3, 0..<1), (1.0 / 3, 1.0 / 3, 3, 1..<2),
+        ] as [(Float, Float, Int, Range<Int>)])
+    func pixels(start: Float, length: Float, count: Int, expected: Range<Int>) {
+        let across = NormalizedRectangle(x: start, y: 0, width: length, height: 1)
+        #expect(across.pixels(width: count, height: 1).columns == expected)
+        let down = NormalizedRectangle(x: 0, y: start, width: 1, height: length)
+        #expect(down.pixels(width: 1, height: count).rows == expected)
+    }
+
+    @Test("A part of the upright picture is the same part of the stored one", arguments: Orientation.allCases)
+    func storedPixels(orientation: Orientation) {
+        let stored = StoredPicture(Image.noise(width: 9, height: 5, channels: 3), orientation: orientation)
+        let upright = stored.upright
+        for (x, y, width, height) in [(0, 0, 1, 1), (1, 2, 3, 2), (0, 0, upright.width, upright.height), (4, 1, 1, 4)]
+            as [(Int, Int, Int, Int)]
+        {
+            func share(_ part: Int, _ whole: Int) -> Float { Float(part) / Float(whole) }
+            let part = NormalizedRectangle(
+                x: share(x, upright.width), y: share(y, upright.height), width: share(width, upright.width),
+                height: share(height, upright.height))
+            let cropped = stored.cropped(to: part).upright
+            #expect(cropped.width == min(width, upright.width - x) && cropped.height == min(height, upright.height - y))
+            for row in 0..<cropped.height {
+                for column in 0..<cropped.width {
+                    #expect(cropped.pixel(column, row) == upright.pixel(x + column, y + row))
+                }
+            }
+        }
+    }
+
+    @Test("What is measured in a part lies in the whole where the part does")
+    func placed() {
+        let part = NormalizedRectangle(x: 0.5, y: 0.25, width: 0.5, height: 0.5)
+        let inner = NormalizedRectangle(x: 0.5, y: 0, width: 0.25, height: 1)
+        #expect(inner.placed(from: part) == NormalizedRectangle(x: 0.75, y: 0.25, width: 0.125, height: 0.5))
+        #expect(inner.placed(from: .all) == inner)
+    }
+
+    @Test(
+        "What is no part of a picture",
+        arguments: [
+            (0, 0, 0, 1), (0, 0, 1, -1), (-0.1, 0, 1, 1), (0.5, 0, 0.6, 1), (0, 0.9, 1, 0.2), (.nan, 0, 1, 1),
+            (0, 0, .nan, 1), (0, 0, .infinity, 1), (0, 0, 1e30, 1),
+        ] as [(Float, Float, Float, Float)])
+    func outside(x: Float, y: Float, width: Float, height: Float) {
+        #expect(!NormalizedRectangle(x: x, y: y, width: width, height: height).isWithinPicture)
+    }
+
+    @Test("Bytes of a file give the picture that the file gives, and errors name the bytes")
+    func data() throws {
+        let bytes = try ImageFile.encodeJPEG(.gradient(width: 30, height: 20))
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "x.jpg")
+            try Data(bytes).write(to: url)
+            let file = try StoredPicture(url, coveringShortSide: nil)
+            let data = try StoredPicture(bytes, named: try #require(URL(string: "the%20bytes")), coveringShortSide: nil)
+            #expect(file.upright == data.upright)
+            #expect(data.oriented(.left).upright == Orientation.left.upright(data.upright))
+        }
+        let error = #expect(throws: ImageError.self) {
+            try StoredPicture(
+                Array("hello".utf8), named: try #require(URL(string: "the%20bytes")), coveringShortSide: nil)
+        }
+        #expect("\(try #require(error))".hasPrefix("the bytes: expected an image"))
+    }
+}

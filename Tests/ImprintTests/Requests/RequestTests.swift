@@ -1,0 +1,234 @@
+import Foundation
+import Imprint
+import ImprintFormats
+import ImprintImages
+import TestSupport
+import Testing
+
+@Suite("Requests") struct RequestTests {
+    @Test("Says what the classifier says, of files, bytes, pixels and images", arguments: CropAndScale.allCases)
+    func sources(cropAndScale: CropAndScale) async throws {
+        let classifier = try smallModel()
+        var request = ClassificationRequest(classifier)
+        request.cropAndScale = cropAndScale
+        let image = picture()
+        try await withTemporaryFolder { folder in
+            let file = folder.appending(path: "x.jpg")
+            try ImageFile.write(image, to: file)
+            let expected = try classifier.classify(file, cropAndScale: cropAndScale)
+            #expect(try await request.perform(on: .file(file)) == expected)
+            #expect(try await request.perform(on: .data(Data(contentsOf: file))) == expected)
+        }
+        let expected = try classifier.classify(image, cropAndScale: cropAndScale)
+        #expect(try await request.perform(on: .image(image)) == expected)
+        let pixels = try PixelBuffer(width: 30, height: 20, layout: .rgb, bytes: image.samples)
+        #expect(try await request.perform(on: .pixels(pixels)) == expected)
+        let turned = try classifier.classify(Orientation.right.upright(image), cropAndScale: cropAndScale)
+        #expect(try await request.perform(on: .pixels(pixels, orientation: .right)) == turned)
+        let png = Data(try ImageFile.encodePNG(image))
+        #expect(try await request.perform(on: .data(png, orientation: .right)) == turned)
+    }
+
+    @Test("Grey and transparent pixels are those of such images", arguments: [PixelBuffer.Layout.gray, .rgba])
+    func channels(layout: PixelBuffer.Layout) async throws {
+        let classifier = try smallModel()
+        let image = picture(channels: layout.bytesPerPixel)
+        let pixels = try PixelBuffer(width: 30, height: 20, layout: layout, bytes: image.samples)
+        let observations = try await ClassificationRequest(classifier).perform(on: .pixels(pixels))
+        #expect(try observations == classifier.classify(image))
+    }
+
+    @Test(
+        "A region is the picture that is cut out there, whatever the orientation",
+        arguments: Orientation.allCases, [CropAndScale.centerCrop, .scaleFit])
+    func region(orientation: Orientation, cropAndScale: CropAndScale) async throws {
+        let classifier = try smallModel(cropAndScale: cropAndScale)
+        let stored = picture()
+        let upright = orientation.upright(stored)
+        let (columns, rows) = (upright.width / 2, upright.height / 5)
+        let cut = Image(
+            width: columns, height: rows, channels: 3,
+            samples: (0..<rows).flatMap { row in
+                let start = ((row + 2 * rows) * upright.width + columns / 2 - columns / 2) * 3
+                return upright.samples[start..<(start + columns * 3)]
+            })
+        var request = ClassificationRequest(classifier)
+        request.regionOfInterest = NormalizedRectangle(x: 0, y: 0.4, width: 0.5, height: 0.2)
+        let pixels = try PixelBuffer(width: 30, height: 20, layout: .rgb, bytes: stored.samples)
+        let observations = try await request.perform(on: .pixels(pixels, orientation: orientation))
+        #expect(try observations == classifier.classify(cut))
+    }
+
+    @Test("A small region of a large JPEG is decoded as large as it is needed")
+    func regionOfLargePhoto() async throws {
+        let classifier = try smallModel()
+        var large = Image(width: 800, height: 640)
+        for row in 0..<640 {
+            for column in 0..<800 {
+                // Stripes that are gone where the photo is shrunk.
+                large.samples[(row * 800 + column) * 3] = column / 10 % 2 == 0 ? 0 : 255
+            }
+        }
+        var request = ClassificationRequest(classifier)
+        request.regionOfInterest = NormalizedRectangle(x: 0.5, y: 0.5, width: 0.075, height: 0.0625)
+        let whole = try await request.perform(on: .image(large))
+        let jpeg = try await request.perform(on: .data(Data(ImageFile.encodeJPEG(large, quality: 95))))
+        for observation in whole {
+            let other = try #require(jpeg.first { $0.label == observation.label })
+            #expect(abs(other.confidence - observation.confidence) < 0.02)
+        }
+    }
+
+    @Test("What is no region is an error that says so")
+    func wrongRegion() async throws {
+        var request = ClassificationRequest(try smallModel())
+        request.regionOfInterest = NormalizedRectangle(x: 0.5, y: 0, width: 0.6, height: 1)
+        let error = await #expect(throws: ImprintError.self) { try await request.perform(on: .image(picture())) }
+        #expect("\(try #require(error))".contains("regionOfInterest is x 0.5, y 0.0, width 0.6, height 1.0"))
+    }
+
+    @Test("Keeps what the rule accepts, and refuses a rule that the model cannot follow")
+    func rule() async throws {
+        let classifier = try smallModel()
+        let all = try classifier.classify(picture())
+        let rule = ConfidenceRule(threshold: .confidence(all[1].confidence))
+        #expect(
+            try await ClassificationRequest(classifier, rule: rule).perform(on: .image(picture())) == Array(all[...1]))
+        let unmeasured = ClassificationRequest(classifier, rule: ConfidenceRule(threshold: .ofLabel))
+        await #expect(throws: ImprintError.notMeasured(what: "threshold", labels: ["a", "b", "c"])) {
+            try await unmeasured.perform(on: .image(picture()))
+        }
+    }
+
+    @Test("Several requests on one picture read it once, and each says what it says alone")
+    func several() async throws {
+        let (first, second) = (try smallModel(), try smallModel(labels: ["x", "y"], seed: 3))
+        try await withTemporaryFolder { folder in
+            // What comes out of a pipe can be read but once.
+            let file = folder.appending(path: "x.png")
+            try ImageFile.write(picture(), to: file)
+            let handler = ImageRequestHandler(.file(file))
+            let requests = [ClassificationRequest(first), ClassificationRequest(second)]
+            let both = try await handler.perform(requests)
+            #expect(try both == [first.classify(file), second.classify(file)])
+            #expect(try await handler.perform([]).isEmpty)
+        }
+    }
+
+    @Test("What cannot be read is an error, which names the file or the bytes")
+    func unreadable() async throws {
+        let request = ClassificationRequest(try smallModel())
+        let missing = URL(filePath: "/nowhere/x.jpg")
+        let noFile = await #expect(throws: ImageError.self) { try await request.perform(on: .file(missing)) }
+        #expect("\(try #require(noFile))".contains("/nowhere/x.jpg"))
+        let noImage = await #expect(throws: ImageError.self) { try await request.perform(on: .data(Data("hi".utf8))) }
+        #expect("\(try #require(noImage))".hasPrefix("the image data: expected an image"))
+        await #expect(throws: ImageError.self) { try await request.perform(on: .data(Data())) }
+    }
+
+    @Test("A cancelled task gets no result")
+    func cancelled() async throws {
+        let request = ClassificationRequest(try smallModel())
+        let task = Task {
+            // Begins once it is cancelled.
+            while !Task.isCancelled { await Task.yield() }
+            return try await request.perform(on: .image(picture()))
+        }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+    }
+
+    @Test("Runs off the caller's thread") @MainActor
+    func offThread() async throws {
+        // The main actor goes on while a request runs.
+        let request = ClassificationRequest(try smallModel())
+        async let observations = request.perform(on: .image(picture(width: 3000, height: 3000)))
+        MainActor.assertIsolated()
+        #expect(try await observations.count == 3)
+    }
+
+    @Test("Sixteen tasks share one classifier, and each gets the result of its own picture")
+    func shared() async throws {
+        let classifier = try smallModel()
+        let expected = try (0..<160).map { try classifier.classify(picture($0)) }
+        try await withThrowingTaskGroup(of: (Int, [[Observation]]).self) { group in
+            for task in 0..<16 {
+                group.addTask {
+                    let request = ClassificationRequest(classifier)
+                    var seen: [[Observation]] = []
+                    for number in 0..<10 {
+                        seen.append(try await request.perform(on: .image(picture(task * 10 + number))))
+                    }
+                    return (task, seen)
+                }
+            }
+            for try await (task, seen) in group { #expect(seen == Array(expected[(task * 10)..<(task * 10 + 10)])) }
+        }
+    }
+
+    @Test("While models are swapped, each result is wholly of one of them")
+    func swapped() async throws {
+        let models = [try smallModel(labels: ["a", "b"], seed: 1), try smallModel(labels: ["c", "d", "e"], seed: 2)]
+        let live = LiveClassifier(models[0])
+        let expected = try models.map { try $0.classify(picture()) }
+        let request = ClassificationRequest(live)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    for _ in 0..<100 {
+                        let seen = try await request.perform(on: .image(picture()))
+                        #expect(expected.contains(seen))
+                    }
+                }
+            }
+            for swap in 0..<200 {
+                live.replace(with: models[swap % 2])
+                await Task.yield()
+            }
+            try await group.waitForAll()
+        }
+        live.replace(with: models[1])
+        #expect(try await request.perform(on: .image(picture())) == expected[1])
+    }
+}
+
+@Suite struct GroupedConfidenceTests {
+    private let observations = [
+        Observation(label: "LightOnDark", confidence: 0.5), Observation(label: "DarkOnLight", confidence: 0.2),
+        Observation(label: "Other", confidence: 0.3),
+    ]
+
+    @Test("All labels but some, together")
+    func sums() {
+        #expect(abs(observations.groupedConfidence(excluding: ["Other"]) - 0.7) < 1e-6)
+        #expect(abs(observations.groupedConfidence(excluding: ["Other"], isShared: false) - 0.6) < 1e-6)
+        #expect(observations.groupedConfidence(excluding: ["LightOnDark", "DarkOnLight", "Other"]) == 0)
+        #expect([Observation]().groupedConfidence(excluding: []) == 0)
+        let many = (0..<1000).map { Observation(label: "\($0)", confidence: 0.001_000_1) }
+        #expect(many.groupedConfidence(excluding: []) == 1)
+    }
+
+    @Test("Categories take the place of their labels, best first")
+    func categories() throws {
+        let categories = try Categories(["logo": ["DarkOnLight", "LightOnDark"]])
+        let box = NormalizedRectangle(x: 0, y: 0, width: 0.5, height: 0.5)
+        let seen = [
+            Observation(label: "Other", confidence: 0.45, threshold: 0.3),
+            Observation(label: "LightOnDark", confidence: 0.35, box: box),
+            Observation(label: "DarkOnLight", confidence: 0.2),
+        ]
+        let rolledUp = seen.rolledUp(into: categories)
+        #expect(rolledUp.map(\.label) == ["logo", "Other"])
+        #expect(abs(rolledUp[0].confidence - 0.55) < 1e-6 && rolledUp[0].box == box && rolledUp[0].threshold == nil)
+        #expect(rolledUp[1].confidence == 0.45 && rolledUp[1].threshold == 0.3)
+        #expect(abs(seen.rolledUp(into: categories, isShared: false)[0].confidence - 0.48) < 1e-6)
+    }
+
+    @Test("A model says whether its labels share one certainty", arguments: [true, false])
+    func shares(isShared: Bool) throws {
+        let classifier = try smallModel(isShared: isShared)
+        #expect(classifier.sharesConfidence == isShared)
+        let sum = try classifier.classify(picture()).map(\.confidence).reduce(0, +)
+        #expect((abs(sum - 1) < 1e-5) == isShared)
+    }
+}

@@ -1,0 +1,30 @@
+import Imprint
+import ImprintFormats
+import ImprintImages
+import ImprintNetwork
+
+/// A classifier of 6x4 pixels that has learnt nothing and sees every pixel.
+func smallModel(
+    labels: [String] = ["a", "b", "c"], seed: UInt64 = 7, isShared: Bool = true,
+    cropAndScale: CropAndScale = .centerCrop
+) throws -> ImageClassifier {
+    var net = NetworkBuilder(name: "small", input: Shape(height: 4, width: 6, channels: 3))
+    net.add(Flatten())
+    net.add(Dense(outputChannels: labels.count))
+    if isShared { net.add(Softmax()) } else { net.add(Sigmoid()) }
+    let network = try net.network()
+    return try ImageClassifier(
+        WeightsFile(
+            network: network, parameters: try Parameters(network, seed: seed), labels: labels,
+            preprocessing: Preprocessing(width: 6, height: 4, cropAndScale: cropAndScale)))
+}
+
+/// A picture that differs everywhere, and with its number.
+func picture(_ number: Int = 0, width: Int = 30, height: Int = 20, channels: Int = 3) -> Image {
+    Image(
+        width: width, height: height, channels: channels,
+        samples: (0..<(width * height * channels)).map { place in
+            let (row, column) = (place / channels / width, place / channels % width)
+            return UInt8((row * 7 + column * 5 + (place % channels) * 40 + number * 37) % 251)
+        })
+}
