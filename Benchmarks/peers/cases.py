@@ -20,8 +20,10 @@ PREDICT = {
     "logonet-96": ("logonet", 96, 3, 1, 2),
 }
 
-# Predictions that no peer makes: a photo at all sizes at which a model that spots a logo looks at it.
-ALONE = ("logospot-299x532",)
+# What no peer does: a photo at all sizes at which a model that spots a logo looks at it, and what apps ask for.
+SPOT = ("logospot-299x532",)
+APPS = ("requests/1-task", "requests/16-tasks", "stream-30-fps")
+ALONE = (*SPOT, *APPS)
 
 # layer: kernel size, input channels, output channels, input size, stride, groups
 CONVOLUTIONS = {
@@ -57,9 +59,10 @@ LOAD = ("mobilenet-v1-224", "resnet-50-224")
 
 SUITES = {
     "train": list(TRAIN),
-    "predict": [*PREDICT, *ALONE],
+    "predict": [*PREDICT, *SPOT],
     "load": list(LOAD),
     "data": list(DATA),
+    "apps": list(APPS),
     "layers": [f"{layer}/{part}" if part else layer for layer, parts in LAYERS.items() for part in parts or ("",)],
 }
 
@@ -72,6 +75,7 @@ PEERS = {
     "predict": TORCH + ["onnxruntime", "openvino", "ncnn"],
     "load": ["onnxruntime", "openvino"],
     "data": ["pillow", "opencv"],
+    "apps": [],
     "layers": TORCH,
 }
 

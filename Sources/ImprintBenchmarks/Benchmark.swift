@@ -12,6 +12,8 @@ public enum BenchmarkSuite: String, CaseIterable, Codable, Sendable {
     case load
     /// Reading, preparing and varying photos.
     case data
+    /// What apps ask for: requests from many tasks, the frames of a camera.
+    case apps
 
     /// All cases of the suite.
     public var cases: [BenchmarkCase] {
@@ -22,6 +24,7 @@ public enum BenchmarkSuite: String, CaseIterable, Codable, Sendable {
         case .load:
             [.loading("mobilenet-v1-224", network: "mobilenet-v1"), .loading("resnet-50-224", network: "resnet-50")]
         case .data: [photos]
+        case .apps: [.requests(tasks: 1), .requests(tasks: 16), .stream]
         }
     }
 
@@ -30,7 +33,7 @@ public enum BenchmarkSuite: String, CaseIterable, Codable, Sendable {
         switch self {
         case .predict: .prediction(of: model)
         case .load: .loading(model)
-        case .layers, .train, .data: nil
+        case .layers, .train, .data, .apps: nil
         }
     }
 

@@ -5,6 +5,12 @@ struct Measurement {
     /// How often a run asked for memory; `nil` where that is not counted.
     let allocations: Double?
 
+    /// Takes the seconds of runs that were timed as they happened.
+    init(times: [Double]) {
+        self.times = times.sorted()
+        allocations = nil
+    }
+
     /// Times `body` for about `seconds`, at least three times, after two runs that do not count.
     /// - Parameter prepare: Called before every run, and not timed.
     init(seconds: Double, prepare: () -> Void = {}, _ body: () throws -> Void) rethrows {

@@ -6,7 +6,8 @@ internal import ImprintNetwork
 
 struct BenchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "bench", abstract: "Measure how fast this machine trains, loads models, predicts and reads photos."
+        commandName: "bench",
+        abstract: "Measure how fast this machine trains, loads models, predicts, reads photos and serves apps."
     )
 
     @Argument(help: "What to measure. (default: everything)")

@@ -32,6 +32,7 @@ private let python = ProcessInfo.processInfo.environment["IMPRINT_PYTHON"]
             ],
             .load: ["mobilenet-v1-224", "resnet-50-224"],
             .data: ["photos-224"],
+            .apps: ["requests/1-task", "requests/16-tasks", "stream-30-fps"],
         ]
         for suite in BenchmarkSuite.allCases {
             #expect(Set(suite.cases.map(\.name)) == expected[suite])
@@ -149,6 +150,14 @@ private let python = ProcessInfo.processInfo.environment["IMPRINT_PYTHON"]
             #expect(0 < result.min && result.min <= result.median && result.median <= result.max)
             #expect((result.percentOfSgemm != nil) == (result.unit == "GFLOP/s"))
         }
+    }
+
+    @Test("Requests and streams can be measured", arguments: BenchmarkSuite.apps.cases.map(\.name))
+    func apps(name: String) throws {
+        var benchmark = Benchmark(BenchmarkOptions(threads: 1, seconds: 0.5))
+        let known = try #require(BenchmarkSuite.apps.cases.first { $0.name == name })
+        let result = try benchmark.measure(known)
+        #expect(result.case == name && result.unit == "images/s" && 0 < result.min && result.min <= result.max)
     }
 
     @Test("The yardstick is a product of its own on each thread", arguments: [1, 2])
