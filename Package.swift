@@ -20,6 +20,7 @@ let package = Package(
         .library(
             name: "Imprint", targets: ["Imprint", "ImprintFormats", "ImprintNetwork", "ImprintImages", "ImprintCore"]),
         .executable(name: "imprint", targets: ["imprint-cli"]),
+        .plugin(name: "ImprintModels", targets: ["ImprintModels"]),
     ],
     traits: [
         .trait(name: "HEIC", description: "Reads HEIC photos through libheif; small devices can do without."),
@@ -95,6 +96,10 @@ let package = Package(
             ],
             exclude: ["README.md"], swiftSettings: settings),
 
+        // What makes a Swift type of a model in the builds of those who use it, so it depends on nothing.
+        .executableTarget(name: "ImprintModelGenerator", exclude: ["README.md"], swiftSettings: settings),
+        .plugin(name: "ImprintModels", capability: .buildTool(), dependencies: ["ImprintModelGenerator"]),
+
         .target(name: "TestSupport", dependencies: ["ImprintCore"], path: "Tests/TestSupport", swiftSettings: settings),
         .target(name: "CHeapMeter", path: "Tests/CHeapMeter"),
         // A process that tests kill while it saves.
@@ -120,6 +125,9 @@ let package = Package(
                 "Imprint", "ImprintFormats", "ImprintNetwork", "ImprintImages", "ImprintCore", "ImprintLive",
                 "TestSupport",
             ],
+            exclude: ["Fixtures"], swiftSettings: settings),
+        .testTarget(
+            name: "ImprintModelGeneratorTests", dependencies: ["ImprintModelGenerator", "Imprint", "TestSupport"],
             exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(
             name: "ImprintBenchmarksTests", dependencies: ["ImprintBenchmarks", "TestSupport"], swiftSettings: settings),

@@ -127,7 +127,7 @@ public enum ImprintError: Error, Equatable, CustomStringConvertible {
 }
 
 /// The first of some labels, and how many more there are.
-private func few(_ labels: [String]) -> String {
+func few(_ labels: [String]) -> String {
     guard !labels.isEmpty else { return "none" }
     return labels.prefix(5).joined(separator: ", ") + (labels.count > 5 ? " and \(labels.count - 5) more labels" : "")
 }

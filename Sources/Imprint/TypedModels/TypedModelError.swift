@@ -1,0 +1,20 @@
+/// Why a typed model cannot be made of a classifier.
+public enum TypedModelError: Error, Equatable, CustomStringConvertible {
+    /// The labels are not those that the type was made of.
+    case otherLabels(model: String, type: String, missing: [String], unknown: [String])
+    /// The resources of a module have no such file.
+    case noResource(name: String, bundle: String)
+
+    /// What was found, what was expected and how to mend it.
+    public var description: String {
+        switch self {
+        case .otherLabels(let model, let type, let missing, let unknown):
+            "\(model): has other labels than the type \(type) was made of, "
+                + [missing.isEmpty ? nil : "without \(few(missing))", unknown.isEmpty ? nil : "with \(few(unknown))"]
+                .compactMap { $0 }.joined(separator: " and ")
+                + "; use a model with the same labels, or build the program anew with this one in its resources"
+        case .noResource(let name, let bundle):
+            "\(bundle): has no \(name), expected as a resource of the target; add resources: [.copy(\"\(name)\")] to it in Package.swift"
+        }
+    }
+}

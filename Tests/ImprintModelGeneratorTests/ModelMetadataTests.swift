@@ -1,0 +1,125 @@
+import Foundation
+import Imprint
+import TestSupport
+import Testing
+
+@testable import ImprintModelGenerator
+
+@Suite struct ModelMetadataTests {
+    @Test("The labels are those that Imprint reads, in every way of storing numbers")
+    func labels() throws {
+        try withTemporaryFolder { folder in
+            let labels = ["Other", "Zwei Kreise", "a\"b\\c\n", "犬", ""]
+            for storage in [WeightsFile.Storage.float32, .float16, .int8] {
+                let file = folder.appending(path: "\(storage).imprint")
+                try makeModel(labels: labels).write(to: file, as: storage)
+                #expect(try ModelMetadata(contentsOf: file).labels == labels)
+                #expect(try WeightsFile(contentsOf: file).labels == labels)
+            }
+        }
+    }
+
+    @Test("The newest format is that of Imprint, and so is the longest header")
+    func limits() {
+        #expect(ModelMetadata.newestFormat == WeightsFile.formatVersion)
+        #expect(ModelMetadata.greatestHeaderLength == Safetensors.greatestHeaderLength)
+    }
+
+    struct Case: CustomTestStringConvertible, Sendable {
+        let testDescription: String
+        let bytes: [UInt8]
+        let problem: ModelFileError.Problem
+
+        init(_ name: String, _ bytes: [UInt8], _ problem: ModelFileError.Problem) {
+            (testDescription, self.bytes, self.problem) = (name, bytes, problem)
+        }
+
+        /// A file with a header, and tensors of so many bytes.
+        init(_ name: String, _ header: String, data: Int = 0, _ problem: ModelFileError.Problem) {
+            let length = (0..<8).map { UInt8(truncatingIfNeeded: header.utf8.count >> (8 * $0)) }
+            self.init(name, length + Array(header.utf8) + [UInt8](repeating: 0, count: data), problem)
+        }
+
+        /// A file with this metadata.
+        init(_ name: String, metadata: String, _ problem: ModelFileError.Problem) {
+            self.init(name, "{\"__metadata__\":{\(metadata)}}", problem)
+        }
+    }
+
+    private static let tensor = "\"t\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}"
+    private static let format = "\"imprint.format\":\"1\""
+
+    @Test(
+        "A file that is no whole model is refused by its name",
+        arguments: [
+            Case("empty", [], .noHeaderLength(fileLength: 0)),
+            Case("seven bytes", [1, 0, 0, 0, 0, 0, 0], .noHeaderLength(fileLength: 7)),
+            Case("greatest length", [UInt8](repeating: 255, count: 8), .headerTooLong(.max)),
+            Case("a picture", [0x89, 0x50, 0x4E, 0x47, 0xD, 0xA, 0x1A, 0xA], .headerTooLong(0x0A1A_0A0D_474E_5089)),
+            Case("length over the limit", [1, 0xE1, 0xF5, 5, 0, 0, 0, 0], .headerTooLong(100_000_001)),
+            Case("length beyond the end", [9, 0, 0, 0, 0, 0, 0, 0, 0x7B], .headerBeyondEnd(9, fileLength: 9)),
+            Case("no JSON", "hello, it is me", .malformedHeader),
+            Case("an array", "[]", .malformedHeader),
+            Case("half an object", "{\"a\":", .malformedHeader),
+            Case("not UTF-8", [2, 0, 0, 0, 0, 0, 0, 0, 0xC3, 0x28], .malformedHeader),
+            Case("deep", String(repeating: "[", count: 100_000), .malformedHeader),
+            Case("metadata of numbers", metadata: "\"imprint.format\":1", .malformedHeader),
+            Case("negative offsets", "{\"t\":{\"data_offsets\":[-8,-4]}}", .malformedHeader),
+            Case("offsets beyond integers", "{\"t\":{\"data_offsets\":[0,99999999999999999999]}}", .malformedHeader),
+            Case("a tensor without offsets", "{\"t\":{}}", .malformedHeader),
+            Case("another program's", "{\(tensor)}", data: 8, .foreign),
+            Case("a checkpoint", metadata: "\"imprint.checkpoint\":\"2\"", .checkpoint),
+            Case("a personalization", metadata: "\"imprint.personalization\":\"1\"", .personalization),
+            Case("a newer format", metadata: "\"imprint.format\":\"3\"", .unknownFormat("3")),
+            Case("no format", metadata: "\"imprint.format\":\"one\"", .unknownFormat("one")),
+            Case(
+                "cut off", "{\"__metadata__\":{\(format)},\(tensor)}", data: 7,
+                .wrongDataLength(found: 7, expected: 8)),
+            Case(
+                "bytes after the end", "{\"__metadata__\":{\(format)},\(tensor)}", data: 9,
+                .wrongDataLength(found: 9, expected: 8)),
+            Case("no labels", metadata: format, .noLabels),
+            Case("an empty list", metadata: "\(format),\"imprint.labels\":\"[]\"", .noLabels),
+            Case("labels of numbers", metadata: "\(format),\"imprint.labels\":\"[1,2]\"", .noLabels),
+            Case("labels without an end", metadata: "\(format),\"imprint.labels\":\"[\"", .noLabels),
+            Case(
+                "a label twice", metadata: "\(format),\"imprint.labels\":\"[\\\"a\\\",\\\"a\\\"]\"",
+                .duplicateLabel("a")),
+            Case(
+                "a label twice, composed and not",
+                metadata: "\(format),\"imprint.labels\":\"[\\\"\u{E9}\\\",\\\"e\u{301}\\\"]\"",
+                .duplicateLabel("e\u{301}")),
+        ])
+    func hostile(_ testCase: Case) throws {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "Logo.imprint")
+            try Data(testCase.bytes).write(to: file)
+            let error = #expect(throws: ModelFileError.self) { try ModelMetadata(contentsOf: file) }
+            #expect(error == ModelFileError(path: file.path, problem: testCase.problem))
+            #expect(throws: (any Error).self) { try WeightsFile(contentsOf: file) }
+        }
+    }
+
+    @Test("A real model that is cut off anywhere is refused")
+    func truncated() throws {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "Logo.imprint")
+            try makeModel(labels: ["a", "b"]).write(to: file)
+            let bytes = try Data(contentsOf: file)
+            for count in stride(from: 0, to: bytes.count, by: 97) {
+                try bytes.prefix(count).write(to: file)
+                #expect(throws: ModelFileError.self) { try ModelMetadata(contentsOf: file) }
+            }
+        }
+    }
+
+    @Test("A file that is not there, and a folder, are refused by name")
+    func unreadable() throws {
+        try withTemporaryFolder { folder in
+            for file in [folder, folder.appending(path: "none.imprint")] {
+                let error = #expect(throws: ModelFileError.self) { try ModelMetadata(contentsOf: file) }
+                #expect(error?.description.hasPrefix("\(file.path): ") == true)
+            }
+        }
+    }
+}

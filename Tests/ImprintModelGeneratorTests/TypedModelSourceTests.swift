@@ -1,0 +1,129 @@
+import Foundation
+import Imprint
+import TestSupport
+import Testing
+
+@testable import ImprintModelGenerator
+
+@Suite struct TypedModelSourceTests {
+    @Test("The source of a small model is as it was; look at a change before taking it over")
+    func golden() throws {
+        let golden = packageFolder.appending(path: "Tests/ImprintModelGeneratorTests/Fixtures/TwoCircles.swift.txt")
+        let source = TypedModelSource(
+            fileName: "TwoCircles.imprint", labels: ["Other", "TwoCircles", "3 circles", "class"])
+        #expect(source.text == (try String(contentsOf: golden, encoding: .utf8)))
+    }
+
+    @Test(
+        "Texts from a file stay within their literals and comments",
+        arguments: [
+            ("a\"b", "a\\\"b"), ("\\(print())", "\\\\(print())"), ("two\nlines\r", "two\\u{a}lines\\u{d}"), ("é", "é"),
+            ("e\u{301}", "e\u{301}"),
+            ("\u{2028}\u{202E}\0", "\\u{2028}\\u{202e}\\u{0}"), ("a\u{A0}b c", "a\\u{a0}b c"), ("犬🐶", "犬🐶"),
+        ])
+    func escaped(text: String, literal: String) {
+        #expect(Array(TypedModelSource.escaped(text).utf8) == Array(literal.utf8))
+    }
+
+    /// Labels and a file name as no one would choose them.
+    private static let strange = [
+        "Other", "class", "Class", "self", "Self", "init", "Type", "Protocol", "All cases", "raw value", "hash value",
+        "hash", "none", "some", "default", "String", "3D", "7", "_", "", " ", "\0", "a\"b", "\\(fatalError())", "*/ }",
+        "two\nlines", "\u{202E}abc\u{2028}", "犬", "🐶", "👨‍👩‍👧", "C++", "C#", "c", "é", "١٢", "מודל", "async", "await",
+        "Any", "any", "nil", "true", "is", "value", "label", "〡",
+    ]
+
+    @Test(
+        "What comes out compiles without a warning, whatever the settings of a user's module",
+        arguments: [
+            ["-swift-version", "6"],
+            ["-swift-version", "6", "-enable-upcoming-feature", "InternalImportsByDefault"],
+            [
+                "-swift-version", "6", "-enable-upcoming-feature", "InternalImportsByDefault",
+                "-enable-upcoming-feature",
+                "MemberImportVisibility", "-enable-upcoming-feature", "ExistentialAny", "-enable-upcoming-feature",
+                "NonisolatedNonsendingByDefault", "-enable-upcoming-feature", "InferIsolatedConformances",
+            ],
+            ["-swift-version", "6", "-default-isolation", "MainActor"],
+            ["-swift-version", "5", "-strict-concurrency=complete"],
+        ])
+    func compiles(settings: [String]) throws {
+        try withTemporaryFolder { folder in
+            let thousand = (0..<1000).map { "label \($0)" }
+            let models = [
+                ("TwoCircles", ["Other", "TwoCircles"]), ("a\"b \\(x)\n", Self.strange), ("Imprint", thousand),
+                ("String", ["a"]),
+            ]
+            var files = try models.enumerated().map { index, model in
+                let file = folder.appending(path: "\(index).swift")
+                let source = TypedModelSource(fileName: "\(model.0).imprint", labels: model.1)
+                try source.text.write(to: file, atomically: true, encoding: .utf8)
+                return file.path
+            }
+            // What SwiftPM writes for a module with resources, and what a user does.
+            files.append(folder.appending(path: "use.swift").path)
+            try """
+            import Foundation
+            import Imprint
+
+            extension Foundation.Bundle { static nonisolated let module = Bundle.main }
+
+            nonisolated func describe(_ model: TwoCircles, _ photo: URL) async throws -> Swift.String {
+                switch try await model.best(in: .file(photo))?.label {
+                case .other: "other"
+                case .twoCircles: "two circles"
+                case nil: "nothing"
+                }
+            }
+            """.write(toFile: files[files.count - 1], atomically: true, encoding: .utf8)
+            let result = try run(
+                URL(filePath: "/usr/bin/env"),
+                ["swiftc", "-typecheck", "-warnings-as-errors", "-module-name", "App"] + settings + moduleSearchPaths()
+                    + files)
+            #expect(result.status == 0, "\(result.errors.prefix(4000))")
+        }
+    }
+
+    /// What shows the compiler the modules that were built beside these tests.
+    private func moduleSearchPaths() throws -> [String] {
+        // SCRATCH/TRIPLE/CONFIGURATION/TESTS; modules in C have maps there or in their sources, and those of Swift for C do not matter.
+        let products = URL(filePath: CommandLine.arguments[0]).resolvingSymlinksInPath().deletingLastPathComponent()
+        let scratch = products.deletingLastPathComponent().deletingLastPathComponent()
+        var maps: [URL] = []
+        for folder in [products, scratch.appending(path: "checkouts"), packageFolder.appending(path: "Sources")] {
+            let files = try #require(FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil))
+            for case let file as URL in files
+            where file.lastPathComponent == "module.modulemap" && !file.path.contains(".build/include/") {
+                maps.append(file)
+            }
+        }
+        return ["-I", products.appending(path: "Modules").path]
+            + maps.flatMap { ["-Xcc", "-fmodule-map-file=\($0.path)"] }
+    }
+
+    @Test("The program writes the source, equal for equal files, and says what is wrong")
+    func program() throws {
+        try withTemporaryFolder { folder in
+            let program = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
+                .appending(path: "ImprintModelGenerator")
+            let (model, output) = (folder.appending(path: "Logo.imprint"), folder.appending(path: "Logo.swift"))
+            try makeModel(labels: ["Logo", "Other"]).write(to: model)
+            let first = try run(program, [model.path, output.path])
+            #expect(first.status == 0 && first.output.isEmpty && first.errors.isEmpty, "\(first.errors)")
+            #expect(
+                try String(contentsOf: output, encoding: .utf8)
+                    == TypedModelSource(fileName: "Logo.imprint", labels: ["Logo", "Other"]).text)
+
+            try Data("hello".utf8).write(to: model)
+            let damaged = try run(program, [model.path, output.path])
+            #expect(
+                damaged.status == 1
+                    && damaged.errors.hasPrefix("error: \(model.path): is not a weights file: it has 5 bytes"))
+            try makeModel(labels: ["Logo", "Other"]).write(to: model)
+            let nowhere = try run(program, [model.path, folder.appending(path: "none/Logo.swift").path])
+            #expect(nowhere.status == 1 && nowhere.errors.contains("cannot be written"))
+            let wrongUse = try run(program, [model.path])
+            #expect(wrongUse.status == 64 && wrongUse.errors.contains("MODEL.imprint OUTPUT.swift"))
+        }
+    }
+}
