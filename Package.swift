@@ -129,6 +129,10 @@ let package = Package(
         .testTarget(
             name: "ImprintModelGeneratorTests", dependencies: ["ImprintModelGenerator", "Imprint", "TestSupport"],
             exclude: ["Fixtures"], swiftSettings: settings),
+        // Builds docs/examples and packages of its own, as users do.
+        .testTarget(
+            name: "ExampleTests", dependencies: ["ImprintFormats", "ImprintImages", "ImprintNetwork", "TestSupport"],
+            swiftSettings: settings),
         .testTarget(
             name: "ImprintBenchmarksTests", dependencies: ["ImprintBenchmarks", "TestSupport"], swiftSettings: settings),
         .testTarget(

@@ -1,0 +1,205 @@
+import Foundation
+import ImprintFormats
+import TestSupport
+import Testing
+
+@Suite struct ExampleTests {
+    @Test("The typed model is right about at least 90 % of pictures that it has not seen")
+    func typedModel() throws {
+        try withTemporaryFolder { folder in
+            let pictures = try Examples.draw(50, in: folder)
+            for (label, answer) in [("TwoCircles", "two circles"), ("Other", "something else")] {
+                let files = (0..<50).map { pictures.appending(path: "\(label)/\($0).jpg").path }
+                let result = try Examples.run("TypedModel", files)
+                #expect(result.status == 0, "\(result.errors)")
+                let lines = result.output.split(separator: "\n")
+                #expect(lines.count == 50)
+                #expect(zip(lines, files).filter { $0 == "\($1): \(answer)" }.count >= 45, "\(result.output)")
+            }
+        }
+    }
+
+    @Test("A program whose model was exchanged for one with other labels says so")
+    func exchangedModel() throws {
+        try withTemporaryFolder { folder in
+            let pictures = try Examples.draw(1, in: folder)
+            // A program goes where its resources go.
+            let (program, resources) = ("TypedModel", "imprint-examples_TypedModel.resources")
+            for name in [program, resources] {
+                try FileManager.default.copyItem(at: Examples.program(name), to: folder.appending(path: name))
+            }
+            let model = folder.appending(path: "\(resources)/TwoCircles.imprint")
+            let photo = pictures.appending(path: "TwoCircles/0.jpg").path
+            try makeUnsureModel(labels: ["TwoCircles", "Other"]).write(to: model)
+            #expect(try run(folder.appending(path: program), [photo]).status == 0)
+            try makeUnsureModel(labels: ["TwoCircles", "Another"]).write(to: model)
+            let exchanged = try run(folder.appending(path: program), [photo])
+            #expect(exchanged.status == 1 && exchanged.output.isEmpty)
+            #expect(
+                exchanged.errors.hasPrefix(
+                    "\(model.path): has other labels than the type TwoCircles was made of, without Other and with Another; "
+                ),
+                "\(exchanged.errors)")
+        }
+    }
+
+    @Test("Photo labels are the best five, best first, in percent")
+    func photoLabels() throws {
+        try withTemporaryFolder { folder in
+            let photo = try Examples.draw(1, in: folder).appending(path: "TwoCircles/0.jpg").path
+            let result = try Examples.run("PhotoLabels", [Examples.model, photo])
+            #expect(result.status == 0, "\(result.errors)")
+            let lines = result.output.split(separator: "\n")
+            try #require(lines.count == 3 && lines[0] == photo)
+            #expect(lines[1].wholeMatch(of: /\ +\d\d\.\d %\ \ TwoCircles/) != nil, "\(lines[1])")
+            #expect(lines[2].wholeMatch(of: /\ +\d\.\d %\ \ Other/) != nil, "\(lines[2])")
+        }
+    }
+
+    @Test("Labels are rolled up into the categories of a model that has some")
+    func categories() throws {
+        try withTemporaryFolder { folder in
+            let photo = try Examples.draw(1, in: folder).appending(path: "TwoCircles/0.jpg").path
+            var weights = try WeightsFile(contentsOf: URL(filePath: Examples.model))
+            weights.categories = try Categories(["a mark": ["TwoCircles", "Other"]])
+            let model = folder.appending(path: "categories.imprint")
+            try weights.write(to: model)
+            let result = try Examples.run("PhotoLabels", [model.path, photo])
+            #expect(result.status == 0 && result.output == "\(photo)\n  100.0 %  a mark\n", "\(result)")
+        }
+    }
+
+    @Test("The needle turns when the logo comes into view, and frames that come too fast pass unseen")
+    func isItTheLogo() throws {
+        try withTemporaryFolder { folder in
+            let pictures = try Examples.draw(1, in: folder)
+            let (other, logo) = (pictures.appending(path: "Other/0.jpg"), pictures.appending(path: "TwoCircles/0.jpg"))
+            let frames = [String](repeating: other.path, count: 6) + [String](repeating: logo.path, count: 6)
+            let result = try Examples.run("IsItTheLogo", [Examples.model] + frames)
+            #expect(result.status == 0, "\(result.errors)")
+            let lines = result.output.split(separator: "\n")
+            try #require(lines.count >= 2 && lines.count < 12, "\(result.output)")
+            #expect(
+                lines[0].wholeMatch(of: /no ▲·{40} yes\ \ [01] %\ \ frame 1, 0 passed unseen/) != nil, "\(lines[0])")
+            let last = try #require(
+                lines.last?.wholeMatch(of: /no ·*▲·* yes\ \ (\d+) %\ \ frame 12, (\d+) passed unseen/))
+            #expect(Int(last.1)! >= 90 && Int(last.2)! >= 1)
+
+            let model = folder.appending(path: "unsure.imprint")
+            try makeUnsureModel(labels: ["a", "b"]).write(to: model)
+            let wrong = try Examples.run("IsItTheLogo", [model.path, other.path])
+            #expect(wrong.status == 1 && wrong.errors.contains("has no label Other or NoLogo"), "\(wrong)")
+        }
+    }
+
+    @Test("The gate lets suitable photos go, and stops others and what cannot be looked at")
+    func uploadGate() throws {
+        try withTemporaryFolder { folder in
+            let pictures = try Examples.draw(1, in: folder)
+            let (good, bad) = (pictures.appending(path: "Other/0.jpg"), pictures.appending(path: "TwoCircles/0.jpg"))
+            let open = try Examples.run("UploadGate", [Examples.model, "TwoCircles", good.path])
+            #expect(open.status == 0 && open.output.hasPrefix("\(good.path): may go, TwoCircles "), "\(open)")
+            let shut = try Examples.run("UploadGate", [Examples.model, "TwoCircles", good.path, bad.path])
+            #expect(shut.status == 1 && shut.output.contains("\(bad.path): stopped, TwoCircles 9"), "\(shut)")
+            try Data("no picture".utf8).write(to: bad)
+            let unreadable = try Examples.run("UploadGate", [Examples.model, "TwoCircles", bad.path])
+            #expect(
+                unreadable.status == 1 && unreadable.output.contains("stopped, \(bad.path): expected an image"),
+                "\(unreadable)")
+            let unknown = try Examples.run("UploadGate", [Examples.model, "nsfw", good.path])
+            #expect(
+                unknown.status == 64 && unknown.errors.contains("no label nsfw, expected one of Other, TwoCircles"),
+                "\(unknown)")
+        }
+    }
+
+    @Test("A text is suggested where the model is sure enough, with nothing that HTML takes for its own")
+    func altText() throws {
+        try withTemporaryFolder { folder in
+            let pictures = try Examples.draw(1, in: folder)
+            let odd = folder.appending(path: "a&b \"<1>.jpg")
+            try FileManager.default.moveItem(at: pictures.appending(path: "TwoCircles/0.jpg"), to: odd)
+            let result = try Examples.run("AltText", [Examples.model, odd.path])
+            #expect(
+                result.output
+                    == "<img src=\"\(folder.path)/a&amp;b &quot;&lt;1&gt;.jpg\" alt=\"Probably: TwoCircles\">\n",
+                "\(result)")
+            let model = folder.appending(path: "unsure.imprint")
+            try makeUnsureModel(labels: (1...20).map(String.init)).write(to: model)
+            let unsure = try Examples.run("AltText", [model.path, odd.path])
+            #expect(
+                unsure.status == 0 && unsure.output == "\(odd.path): nothing is sure enough; describe it yourself\n",
+                "\(unsure)")
+        }
+    }
+
+    @Test("The camera names each new picture once, and keeps a history of them")
+    func objectCamera() throws {
+        try withTemporaryFolder { folder in
+            let pictures = try Examples.draw(2, in: folder.appending(path: "drawn"))
+            let camera = folder.appending(path: "camera")
+            try FileManager.default.createDirectory(at: camera, withIntermediateDirectories: true)
+            func shutter(_ picture: String, _ name: String) throws {
+                try FileManager.default.copyItem(
+                    at: pictures.appending(path: picture), to: camera.appending(path: name))
+            }
+            func look() throws -> CommandOutput { try Examples.run("ObjectCamera", [Examples.model, camera.path]) }
+
+            #expect(try look().output.isEmpty)
+            try shutter("TwoCircles/0.jpg", "1.jpg")
+            try Data("half a picture".utf8).write(to: camera.appending(path: "2.jpg"))
+            let first = try look()
+            #expect(first.status == 0 && first.output.wholeMatch(of: /1\.jpg: TwoCircles \d\d %\n/) != nil, "\(first)")
+            #expect(first.errors.contains("2.jpg: expected an image"))
+            try FileManager.default.removeItem(at: camera.appending(path: "2.jpg"))
+            try shutter("Other/0.jpg", "2.jpg")
+            let second = try look()
+            #expect(second.status == 0 && second.output.hasPrefix("2.jpg: Other "), "\(second)")
+            #expect(try look().output.isEmpty)
+
+            let history = try String(contentsOf: camera.appending(path: "history.jsonl"), encoding: .utf8)
+            let sightings = CommandOutput(status: 0, output: history, errors: "").lines
+            #expect(sightings.compactMap { $0["picture"] as? String } == ["1.jpg", "2.jpg"])
+            #expect(sightings.compactMap { $0["label"] as? String } == ["TwoCircles", "Other"])
+            // It watches until it is ended.
+            try shutter("Other/1.jpg", "3.jpg")
+            let watched = try run(
+                URL(filePath: "/bin/sh"),
+                [
+                    "-c", "\"$@\" & sleep 5; kill $! && wait", "sh", Examples.program("ObjectCamera").path,
+                    Examples.model, camera.path, "--watch",
+                ])
+            #expect(watched.output.hasPrefix("3.jpg: "), "\(watched)")
+
+            try Data("half a li".utf8).write(to: camera.appending(path: "history.jsonl"))
+            let damaged = try look()
+            #expect(damaged.status == 1 && damaged.errors.contains("history.jsonl: is damaged"), "\(damaged)")
+            for sighting in sightings {
+                let time = try #require((sighting["time"] as? String).flatMap { try? Date($0, strategy: .iso8601) })
+                #expect(abs(time.timeIntervalSinceNow) < 3600)
+            }
+        }
+    }
+
+    @Test(
+        "Wrong use is one line, and ends with 64",
+        arguments: ["IsItTheLogo", "PhotoLabels", "UploadGate", "AltText", "ObjectCamera", "TypedModel"])
+    func wrongUse(program: String) throws {
+        let result = try Examples.run(program, [])
+        #expect(result.status == 64 && result.output.isEmpty)
+        #expect(result.errors.hasPrefix("usage: \(program) ") && result.errors.split(separator: "\n").count == 1)
+    }
+
+    @Test(
+        "A model that is not there is a sentence that names it",
+        arguments: ["IsItTheLogo", "PhotoLabels", "UploadGate", "AltText", "ObjectCamera"])
+    func missingModel(program: String) throws {
+        try withTemporaryFolder { folder in
+            let model = folder.appending(path: "none.imprint").path
+            let result = try Examples.run(program, [model] + (program == "UploadGate" ? ["a"] : []) + [folder.path])
+            #expect(
+                result.status == 1 && result.output.isEmpty && result.errors.hasPrefix("\(model): cannot be read"),
+                "\(result)")
+        }
+    }
+}

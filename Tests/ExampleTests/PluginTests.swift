@@ -1,0 +1,52 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite struct PluginTests {
+    /// A package of one target that uses the plugin and nothing else of Imprint, so that its build takes seconds.
+    private func writePackage(in folder: URL, resources: String) throws {
+        let sources = folder.appending(path: "Sources/App")
+        try FileManager.default.createDirectory(at: sources, withIntermediateDirectories: true)
+        try Data("print(1)\n".utf8).write(to: sources.appending(path: "main.swift"))
+        try """
+        // swift-tools-version: 6.2
+        import PackageDescription
+        let package = Package(
+            name: "app", platforms: [.macOS(.v15)],
+            dependencies: [.package(name: "imprint", path: "\(packageFolder.path)")],
+            targets: [
+                .executableTarget(
+                    name: "App", resources: [\(resources)], plugins: [.plugin(name: "ImprintModels", package: "imprint")])
+            ])
+        """.write(to: folder.appending(path: "Package.swift"), atomically: true, encoding: .utf8)
+    }
+
+    @Test("A build says what is wrong with a model, or with where it is")
+    func diagnostics() throws {
+        try withTemporaryFolder { folder in
+            func build(resources: String) throws -> (status: Int32, text: String) {
+                try writePackage(in: folder, resources: resources)
+                let result = try swift("build", "--package-path", folder.path)
+                return (result.status, result.output + result.errors)
+            }
+            let none = try build(resources: "")
+            #expect(
+                none.status == 0 && none.text.contains("warning: the target App has no file that ends in .imprint"),
+                "\(none)")
+
+            let model = folder.appending(path: "Sources/App/Logo.imprint")
+            try FileManager.default.copyItem(atPath: Examples.model, toPath: model.path)
+            let undeclared = try build(resources: "")
+            #expect(undeclared.status != 0)
+            #expect(
+                undeclared.text.contains(
+                    "Logo.imprint: is no resource of the target App; add resources: [.copy(\"Logo.imprint\")]"),
+                "\(undeclared)")
+
+            try Data(contentsOf: model).dropLast().write(to: model)
+            let damaged = try build(resources: ".copy(\"Logo.imprint\")")
+            #expect(damaged.status != 0)
+            #expect(damaged.text.contains("Logo.imprint: was cut off: it holds"), "\(damaged)")
+        }
+    }
+}

@@ -1,0 +1,32 @@
+// PhotoLabels MODEL PHOTO…: the five best labels of each photo; in their place their categories, where the model has some.
+import Foundation
+import Imprint
+
+let arguments = Array(CommandLine.arguments.dropFirst())
+guard arguments.count >= 2 else { end("usage: PhotoLabels MODEL PHOTO…", 64) }
+do {
+    let classifier = try ImageClassifier(contentsOf: URL(filePath: arguments[0]))
+    let request = ClassificationRequest(classifier)
+    for photo in arguments.dropFirst() {
+        var observations = try await request.perform(on: .file(URL(filePath: photo)))
+        if let categories = classifier.weights.categories {
+            observations = observations.rolledUp(into: categories, isShared: classifier.sharesConfidence)
+        }
+        print(photo)
+        for observation in observations.prefix(5) { print(line(observation)) }
+    }
+} catch {
+    end("\(error)", 1)
+}
+
+/// Such as "  97.3 %  TwoCircles".
+func line(_ observation: Observation) -> String {
+    let tenths = Int((observation.confidence * 1000).rounded())
+    let number = "\(tenths / 10).\(tenths % 10)"
+    return String(repeating: " ", count: 7 - number.count) + "\(number) %  \(observation.label)"
+}
+
+func end(_ sentence: String, _ status: Int32) -> Never {
+    FileHandle.standardError.write(Data("\(sentence)\n".utf8))
+    exit(status)
+}
