@@ -19,6 +19,7 @@ let package = Package(
     products: [
         .library(
             name: "Imprint", targets: ["Imprint", "ImprintFormats", "ImprintNetwork", "ImprintImages", "ImprintCore"]),
+        .library(name: "ImprintStore", targets: ["ImprintStore"]),
         .executable(name: "imprint", targets: ["imprint-cli"]),
         .plugin(name: "ImprintModels", targets: ["ImprintModels"]),
     ],
@@ -29,6 +30,7 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
         .package(url: "https://github.com/apple/swift-atomics", from: "1.3.0"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "3.12.0"),
         .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
     ],
     targets: [
@@ -87,6 +89,10 @@ let package = Package(
                 "Imprint", "ImprintCore", "ImprintFormats", .product(name: "FlyingFox", package: "FlyingFox"),
             ],
             exclude: ["README.md"], swiftSettings: settings),
+        .target(
+            name: "ImprintStore",
+            dependencies: ["Imprint", "ImprintFormats", "ImprintImages", .product(name: "Crypto", package: "swift-crypto")],
+            exclude: ["README.md"], swiftSettings: settings),
         .executableTarget(
             name: "imprint-cli",
             dependencies: [
@@ -105,6 +111,9 @@ let package = Package(
         // A process that tests kill while it saves.
         .executableTarget(
             name: "SaveLoop", dependencies: ["ImprintFormats"], path: "Tests/SaveLoop", swiftSettings: settings),
+        // A process that tests kill while it installs models and rolls back.
+        .executableTarget(
+            name: "InstallLoop", dependencies: ["ImprintStore"], path: "Tests/InstallLoop", swiftSettings: settings),
         .testTarget(name: "ImprintCoreTests", dependencies: ["ImprintCore", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "ImprintImagesTests", dependencies: ["ImprintImages", "TestSupport"], exclude: ["Fixtures"],
@@ -118,6 +127,13 @@ let package = Package(
             exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(
             name: "ImprintTests", dependencies: ["Imprint", "TestSupport"], exclude: ["Fixtures"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "ImprintStoreTests",
+            dependencies: [
+                "ImprintStore", "Imprint", "ImprintFormats", "ImprintCore", "InstallLoop", "TestSupport",
+                .product(name: "Crypto", package: "swift-crypto"),
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "BrowserTests",

@@ -139,7 +139,8 @@ public enum AtomicFile {
         if result != 0 { throw .cannotWrite(path, errno: errno) }
     }
 
-    private static func confirmNames(in folder: String, shownAs path: String) throws(FileError) {
+    /// Flushes to the disk which names a folder has.
+    package static func confirmNames(in folder: String, shownAs path: String) throws(FileError) {
         let descriptor = retryingInterrupts { open(folder, O_RDONLY | O_CLOEXEC) }
         guard descriptor >= 0 else { throw .notConfirmed(path: path, reason: errorText(errno)) }
         defer { close(descriptor) }

@@ -24,7 +24,7 @@ public enum FileError: Error, Equatable, CustomStringConvertible {
 
 extension FileError {
     /// The failure to write `path` that `errno` (read by the caller right after the failing call) stands for.
-    static func cannotWrite(_ path: String, errno code: Int32) -> FileError {
+    package static func cannotWrite(_ path: String, errno code: Int32) -> FileError {
         let remedy =
             switch code {
             case ENOENT: "create its folder first"
@@ -39,7 +39,7 @@ extension FileError {
     }
 
     /// The failure to read `path` that `errno` stands for.
-    static func cannotRead(_ path: String, errno code: Int32) -> FileError {
+    package static func cannotRead(_ path: String, errno code: Int32) -> FileError {
         .cannotRead(path: path, reason: errorText(code))
     }
 }
@@ -50,7 +50,7 @@ func errorText(_ code: Int32) -> String {
 }
 
 /// Calls `body` again for as long as a signal interrupts it.
-func retryingInterrupts<Result: SignedInteger>(_ body: () -> Result) -> Result {
+package func retryingInterrupts<Result: SignedInteger>(_ body: () -> Result) -> Result {
     while true {
         let result = body()
         if result != -1 || errno != EINTR { return result }

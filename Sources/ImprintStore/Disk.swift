@@ -1,0 +1,146 @@
+internal import Foundation
+internal import ImprintFormats
+
+/// The files in a folder on the disk.
+struct Disk: StoreFiles {
+    let folder: URL
+
+    /// Makes the folder where there is none.
+    init(_ folder: URL) throws {
+        self.folder = folder
+        // A folder whose own name is lost takes everything in it along.
+        var missing: [URL] = []
+        var above = folder.standardizedFileURL
+        while !FileManager.default.fileExists(atPath: above.path), above.path != "/" {
+            missing.append(above)
+            above.deleteLastPathComponent()
+        }
+        try AtomicFile.makeFolder(folder)
+        for made in missing {
+            try AtomicFile.confirmNames(in: made.deletingLastPathComponent().path, shownAs: made.path)
+        }
+    }
+
+    func path(of name: String) -> String { folder.appending(path: name).path }
+
+    func names() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: folder.path) }
+
+    func size(of name: String) throws -> Int? {
+        var status = stat()
+        guard lstat(path(of: name), &status) == 0 else {
+            if errno == ENOENT { return nil }
+            throw FileError.cannotRead(path(of: name), errno: errno)
+        }
+        return Int(status.st_size)
+    }
+
+    func read(_ name: String, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+        try RegularFile(path(of: name)).read(body)
+    }
+
+    func mapped(_ name: String) throws -> Data {
+        do {
+            return try Data(contentsOf: folder.appending(path: name), options: .alwaysMapped)
+        } catch {
+            throw FileError.cannotRead(path: path(of: name), reason: error.localizedDescription)
+        }
+    }
+
+    func weights(_ name: String) throws -> WeightsFile { try WeightsFile(contentsOf: folder.appending(path: name)) }
+
+    func append(_ bytes: Data, to name: String) throws {
+        let path = path(of: name)
+        let descriptor = retryingInterrupts {
+            open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o644)
+        }
+        guard descriptor >= 0 else { throw FileError.cannotWrite(path, errno: errno) }
+        defer { close(descriptor) }
+        try bytes.withUnsafeBytes { bytes in
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let chunk = UnsafeRawBufferPointer(rebasing: rest)
+                let written = retryingInterrupts { write(descriptor, chunk.baseAddress, chunk.count) }
+                if written < 0 { throw FileError.cannotWrite(path, errno: errno) }
+                rest = rest.dropFirst(written)
+            }
+        }
+    }
+
+    func flush(_ name: String) throws {
+        let path = path(of: name)
+        let descriptor = retryingInterrupts { open(path, O_RDONLY | O_CLOEXEC) }
+        guard descriptor >= 0 else { throw FileError.cannotWrite(path, errno: errno) }
+        defer { close(descriptor) }
+        if retryingInterrupts({ fsync(descriptor) }) != 0 { throw FileError.cannotWrite(path, errno: errno) }
+    }
+
+    func rename(_ name: String, to other: String) throws {
+        if Foundation.rename(path(of: name), path(of: other)) != 0 {
+            throw FileError.cannotWrite(path(of: other), errno: errno)
+        }
+    }
+
+    func remove(_ name: String) throws {
+        if unlink(path(of: name)) != 0 && errno != ENOENT { throw FileError.cannotWrite(path(of: name), errno: errno) }
+    }
+
+    func flushNames() throws { try AtomicFile.confirmNames(in: folder.path, shownAs: folder.path) }
+
+    func lock(_ name: String) throws -> StoreLock? {
+        let path = path(of: name)
+        let descriptor = retryingInterrupts { open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644) }
+        guard descriptor >= 0 else { throw FileError.cannotWrite(path, errno: errno) }
+        let lock = FileLock(descriptor: descriptor)
+        guard retryingInterrupts({ flock(descriptor, LOCK_EX | LOCK_NB) }) != 0 else { return lock }
+        if errno == EWOULDBLOCK { return nil }
+        throw FileError.cannotWrite(path, errno: errno)
+    }
+}
+
+private final class FileLock: StoreLock {
+    private let descriptor: Int32
+
+    init(descriptor: Int32) { self.descriptor = descriptor }
+
+    deinit {
+        // Closing alone would not do where a process was started meanwhile, which has the file open too for a moment.
+        flock(descriptor, LOCK_UN)
+        close(descriptor)
+    }
+}
+
+/// A file opened for reading that is no folder, device or pipe.
+final class RegularFile {
+    private let descriptor: Int32
+    private let path: String
+    /// How many bytes it had when it was opened.
+    let byteCount: Int
+
+    init(_ path: String) throws(FileError) {
+        self.path = path
+        // Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
+        descriptor = retryingInterrupts { open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
+        guard descriptor >= 0 else { throw .cannotRead(path, errno: errno) }
+        var status = stat()
+        let code = fstat(descriptor, &status) == 0 ? nil : errno
+        byteCount = Int(status.st_size)
+        if let code { throw .cannotRead(path, errno: code) }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw .cannotRead(path: path, reason: "it is a folder, device or pipe, not a file")
+        }
+    }
+
+    deinit { if descriptor >= 0 { close(descriptor) } }
+
+    /// Gives its bytes from the first to the last, piece by piece.
+    func read(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+        try withUnsafeTemporaryAllocation(byteCount: 1 << 18, alignment: 64) { piece in
+            while true {
+                let count = retryingInterrupts { Foundation.read(descriptor, piece.baseAddress, piece.count) }
+                if count < 0 { throw FileError.cannotRead(path, errno: errno) }
+                if count == 0 { return }
+                try body(UnsafeRawBufferPointer(rebasing: piece[..<count]))
+            }
+        }
+    }
+}

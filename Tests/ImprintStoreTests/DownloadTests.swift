@@ -1,0 +1,368 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import ImprintStore
+
+/// Models from web servers, honest ones and others.
+@Suite struct DownloadTests {
+    private let model = TestModel.all[0]
+    private let other = TestModel.all[1]
+
+    private var small: DownloadLimits {
+        var limits = DownloadLimits.patient
+        limits.byteCount = 100_000
+        return limits
+    }
+
+    /// Gives `body` an empty store in a folder, and a server.
+    private func withStore(
+        answer: @escaping @Sendable (RawServer.Request, RawServer.Connection) -> Void,
+        _ body: (ModelStore, RawServer, URL) async throws -> Void
+    ) async throws {
+        let server = try RawServer(answer)
+        defer { server.stop() }
+        try await withTemporaryFolder { folder in
+            try await body(try ModelStore(at: folder), server, folder)
+        }
+    }
+
+    /// Checks that installing from a server that answers so is refused, and leaves no model.
+    private func expect(
+        limits: DownloadLimits = .patient, sourceLocation: SourceLocation = #_sourceLocation,
+        _ isExpected: @escaping (StoreError) -> Bool,
+        answer: @escaping @Sendable (RawServer.Request, RawServer.Connection) -> Void
+    ) async throws {
+        try await withStore(answer: answer) { store, server, folder in
+            let verification = try model.verification
+            await #expect(sourceLocation: sourceLocation) {
+                try await store.install(from: server.url, verification: verification, limits: limits)
+            } throws: { error in (error as? StoreError).map(isExpected) ?? false }
+            #expect(try store.current == nil, sourceLocation: sourceLocation)
+            #expect(try modelFiles(in: folder) == [], sourceLocation: sourceLocation)
+        }
+    }
+
+    @Test("A model comes over HTTP, also by a redirect, with a length, in chunks and up to the end of the connection")
+    func plain() async throws {
+        let bytes = model.bytes
+        try await withStore { request, connection in
+            switch request.path.prefix(while: { $0 != "?" }) {
+            case "/model.imprint":
+                connection.send("HTTP/1.1 302 Found\r\nLocation: /there?secret=1\r\nContent-Length: 0\r\n\r\n")
+            case "/there", "/length": connection.sendFile(bytes, tag: "\"1\"", for: request)
+            case "/chunks":
+                connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+                for start in stride(from: 0, to: bytes.count, by: 1000) {
+                    let piece = bytes[start..<min(start + 1000, bytes.count)]
+                    connection.send("\(String(piece.count, radix: 16))\r\n")
+                    connection.send(Data(piece))
+                    connection.send("\r\n")
+                }
+                connection.send("0\r\n\r\n")
+            default:
+                connection.send("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
+                connection.send(bytes)
+            }
+        } _: { store, server, folder in
+            for path in ["/model.imprint", "/length", "/chunks", "/end"] {
+                let url = try #require(URL(string: path + "?token=x#y", relativeTo: server.url))
+                let installed = try await store.install(from: url, verification: model.verification, limits: .patient)
+                #expect(installed.sha256 == model.sha256 && installed.byteCount == bytes.count)
+                #expect(installed.source.hasSuffix(path))
+                #expect(try store.answer == model.answer)
+            }
+            // All were the same model.
+            #expect(try modelFiles(in: folder) == [model.sha256 + ".imprint"])
+        }
+    }
+
+    @Test("A broken download is gone on from where it broke off")
+    func resume() async throws {
+        let (bytes, cuts) = (model.bytes, [1000, 700, nil])
+        try await withStore { request, connection in
+            connection.sendFile(bytes, tag: "\"1\"", for: request, cutAfter: cuts[request.number])
+        } _: { store, server, folder in
+            for expected in [1000, 1700] {
+                await #expect {
+                    try await store.install(from: server.url, verification: model.verification, limits: .patient)
+                } throws: { error in
+                    guard case .brokenOff(_, let count, _)? = error as? StoreError else { return false }
+                    return count == expected
+                }
+            }
+            // Another store in the folder, as after a restart.
+            try await ModelStore(at: folder).install(
+                from: server.url, verification: model.verification, limits: .patient)
+            #expect(try store.answer == model.answer)
+            #expect(server.requests.map(\.range) == [nil, 1000, 1700])
+            #expect(server.requests.last?.header("If-Range") == "\"1\"")
+        }
+    }
+
+    @Test("A file that has changed on the server meanwhile is had anew, whole")
+    func changed() async throws {
+        let (first, second) = (model, other)
+        try await withStore { request, connection in
+            if request.number == 0 {
+                connection.sendFile(first.bytes, tag: "\"1\"", for: request, cutAfter: 1000)
+            } else {
+                connection.sendFile(second.bytes, tag: "\"2\"", for: request)
+            }
+        } _: { store, server, _ in
+            await #expect(throws: StoreError.self) {
+                try await store.install(from: server.url, verification: second.verification, limits: .patient)
+            }
+            try await store.install(from: server.url, verification: second.verification, limits: .patient)
+            #expect(try store.answer == second.answer)
+            #expect(server.requests.map(\.range) == [nil, 1000])
+        }
+    }
+
+    @Test("Where the rest does not fit what is there, all is had anew, once")
+    func damagedBeginning() async throws {
+        let bytes = model.bytes
+        try await withStore { request, connection in
+            connection.sendFile(bytes, tag: "\"1\"", for: request, cutAfter: request.number == 0 ? 1000 : nil)
+        } _: { store, server, folder in
+            _ = try? await store.install(from: server.url, verification: model.verification, limits: .patient)
+            let partial = folder.appending(path: Download.fileName)
+            var damaged = try Data(contentsOf: partial)
+            damaged[500] ^= 1
+            try damaged.write(to: partial)
+            try await store.install(from: server.url, verification: model.verification, limits: .patient)
+            #expect(try store.answer == model.answer)
+            #expect(server.requests.map(\.range) == [nil, 1000, nil])
+        }
+    }
+
+    @Test("A download that was complete before it was verified is not had again")
+    func complete() async throws {
+        let bytes = model.bytes
+        try await withStore { request, connection in
+            if let range = request.range, range >= bytes.count {
+                let head = "HTTP/1.1 416 Range Not Satisfiable\r\nContent-Range: bytes */\(bytes.count)\r\n"
+                connection.send(head + "Content-Length: 5\r\n\r\nsorry")
+            } else {
+                connection.sendFile(bytes, tag: "\"1\"", for: request, cutAfter: bytes.count - 1)
+            }
+        } _: { store, server, folder in
+            _ = try? await store.install(from: server.url, verification: model.verification, limits: .patient)
+            let partial = try FileHandle(forWritingTo: folder.appending(path: Download.fileName))
+            try partial.seekToEnd()
+            try partial.write(contentsOf: bytes.suffix(1))
+            try partial.close()
+            try await store.install(from: server.url, verification: model.verification, limits: .patient)
+            #expect(try store.answer == model.answer)
+            #expect(server.requests.map(\.range) == [nil, bytes.count])
+        }
+    }
+
+    @Test(
+        "Redirects to files and other schemes are refused, and circles",
+        arguments: [
+            "file:///etc/passwd", "FILE:///etc/passwd", "ftp://127.0.0.1/x", "data:text/plain,x", "//", "http://",
+            "/model.imprint", "",
+            "http://a b/", ":80",
+        ])
+    func redirects(_ location: String) async throws {
+        try await expect { error in
+            switch error {
+            case .redirectRefused: true
+            // What is no place at all is no redirect.
+            case .refusedByServer(_, status: 302), .brokenOff:
+                ["", "//", "http://", "http://a b/", ":80"].contains(location)
+            default: false
+            }
+        } answer: { request, connection in
+            connection.send("HTTP/1.1 302 Found\r\nLocation: \(location)\r\nContent-Length: 4\r\n\r\nbody")
+        }
+    }
+
+    @Test(
+        "What is no file of a server, or a wrong part of one, is refused",
+        arguments: [
+            "HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\nno.",
+            "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\nContent-Length: 3\r\n\r\nno.",
+            "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"x\"\r\nContent-Length: 3\r\n\r\nno.",
+            "HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Bearer\r\nContent-Length: 3\r\n\r\nno.",
+            "HTTP/1.1 301 Moved\r\nContent-Length: 3\r\n\r\nno.",
+            "HTTP/1.1 304 Not Modified\r\n\r\n",
+            "HTTP/1.1 204 No Content\r\n\r\n",
+            "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-2/3\r\nContent-Length: 3\r\n\r\nyes",
+            "HTTP/1.1 416 Range Not Satisfiable\r\nContent-Range: bytes */0\r\nContent-Length: 0\r\n\r\n",
+            "SMTP ready\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", "HTTP/1.1 999\r\n\r\n", "\r\n\r\n",
+            "",
+            "HTTP/1.1 200 OK\r\nContent-Length: 9999999999999999999999\r\n\r\n",
+            "HTTP/1.1 200 OK\r\n: x\r\nnothing\r\n\r\nbody",
+        ])
+    func answers(_ answer: String) async throws {
+        try await expect { error in
+            switch error {
+            case .refusedByServer, .invalidResponse, .brokenOff, .wrongDigest: true
+            case .tooLarge: answer.contains("99999")
+            default: false
+            }
+        } answer: { _, connection in
+            connection.send(answer)
+        }
+    }
+
+    @Test(
+        "A wrong part is refused, and the next attempt begins anew",
+        arguments: [
+            "bytes 0-9999/10000", "bytes 999-1500/1501", "bytes 1000-1200/5000", "bytes 1000-99999999999999999999/5000",
+            "pages 1-2/3", nil,
+            "bytes 1000-999/1000",
+        ])
+    func wrongRange(_ range: String?) async throws {
+        let bytes = model.bytes
+        try await withStore { request, connection in
+            switch request.number {
+            case 0: connection.sendFile(bytes, tag: "\"1\"", for: request, cutAfter: 1000)
+            case 1:
+                let header = range.map { "Content-Range: \($0)\r\n" } ?? ""
+                connection.send("HTTP/1.1 206 Partial Content\r\n\(header)Connection: close\r\n\r\n")
+                connection.send(Data(bytes.dropFirst(1000)))
+            default: connection.sendFile(bytes, tag: "\"1\"", for: request)
+            }
+        } _: { store, server, _ in
+            _ = try? await store.install(from: server.url, verification: model.verification, limits: .patient)
+            await #expect {
+                try await store.install(from: server.url, verification: model.verification, limits: .patient)
+            } throws: { error in
+                if case .invalidResponse? = error as? StoreError { true } else { false }
+            }
+            try await store.install(from: server.url, verification: model.verification, limits: .patient)
+            #expect(server.requests.map(\.range) == [nil, 1000, nil])
+        }
+    }
+
+    @Test("Bodies beyond the limit are refused, by their length and as they come", arguments: [true, false])
+    func tooLarge(announced: Bool) async throws {
+        try await expect(limits: small) {
+            $0 == .tooLarge(url: $0.url ?? "", byteCount: announced ? 1 << 40 : nil, limit: 100_000)
+        } answer: { _, connection in
+            connection.send("HTTP/1.1 200 OK\r\n\(announced ? "Content-Length: \(1 << 40)\r\n" : "")\r\n")
+            while connection.send(Data(count: 10_000)) {}
+        }
+    }
+
+    @Test("A compressed body counts as what comes out of it")
+    func compressed() async throws {
+        // 20 MB of zeros, by gzip.
+        let process = Process()
+        let output = Pipe()
+        process.executableURL = URL(filePath: "/bin/sh")
+        process.arguments = ["-c", "head -c 20000000 /dev/zero | gzip -9"]
+        process.standardOutput = output
+        try process.run()
+        let body = try #require(try output.fileHandleForReading.readToEnd())
+        process.waitUntilExit()
+        try await expect(limits: small) {
+            if case .tooLarge = $0 { true } else { false }
+        } answer: { _, connection in
+            connection.send("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: \(body.count)\r\n\r\n")
+            connection.send(body)
+        }
+    }
+
+    enum Slowness: CaseIterable { case answer, header, body, silence }
+
+    @Test("Servers that send nothing, or byte by byte, are given up", arguments: Slowness.allCases)
+    func tooSlow(_ slowness: Slowness) async throws {
+        let bytes = model.bytes
+        var limits = DownloadLimits()
+        (limits.interval, limits.bytesPerInterval) = (.milliseconds(300), 100)
+        try await expect(limits: limits) {
+            if case .tooSlow(_, let count, _, 100) = $0 { count < 100 } else { false }
+        } answer: { _, connection in
+            func drip() { while connection.send("x") { usleep(20_000) } }
+            switch slowness {
+            case .answer: connection.waitForEnd()
+            case .header:
+                connection.send("HTTP/1.1 200 OK\r\nX: ")
+                drip()
+            case .body:
+                connection.send("HTTP/1.1 200 OK\r\n\r\n")
+                drip()
+            case .silence:
+                connection.send("HTTP/1.1 200 OK\r\nContent-Length: \(bytes.count)\r\n\r\n")
+                connection.send(bytes.prefix(10))
+                connection.waitForEnd()
+            }
+        }
+    }
+
+    @Test("A server that is fast enough, but does not end, is given up when the time is over")
+    func tookTooLong() async throws {
+        let limits = DownloadLimits(interval: .milliseconds(100), bytesPerInterval: 1, time: .milliseconds(500))
+        try await expect(limits: limits) {
+            $0 == .tookTooLong(url: $0.url ?? "", limit: .milliseconds(500))
+        } answer: {
+            _, connection in
+            connection.send("HTTP/1.1 200 OK\r\n\r\n")
+            while connection.send("x") { usleep(10_000) }
+        }
+    }
+
+    @Test("Cancelling the task ends a download at once")
+    func cancelled() async throws {
+        try await withStore { _, connection in
+            connection.send("HTTP/1.1 200 OK\r\n\r\n")
+            while connection.send("x") { usleep(10_000) }
+        } _: { store, server, _ in
+            let verification = try model.verification
+            let url = server.url
+            let task = Task { try await store.install(from: url, verification: verification, limits: .patient) }
+            while server.requests.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+            task.cancel()
+            await #expect(throws: CancellationError.self) { try await task.value }
+            // The next one can begin.
+            try await model.install(into: store)
+        }
+    }
+
+    @Test("One installation at a time, and going back while one is under way")
+    func oneAtATime() async throws {
+        try await withStore { _, connection in
+            while connection.send("HTTP/1.1 200 OK\r\nX: ") { usleep(10_000) }
+        } _: { store, server, folder in
+            try await model.install(into: store)
+            try await other.install(into: store)
+            let verification = try model.verification
+            let url = server.url
+            let task = Task { try await store.install(from: url, verification: verification, limits: .patient) }
+            while server.requests.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+            for second in [store, try ModelStore(at: folder)] {
+                await #expect(throws: StoreError.inUse(folder: folder.path)) { try await other.install(into: second) }
+            }
+            try store.rollBack()
+            #expect(try store.answer == model.answer)
+            task.cancel()
+            _ = try? await task.value
+        }
+    }
+
+    @Test(
+        "Other schemes than file, http and https are refused",
+        arguments: ["ftp://x/y", "data:,x", "model.imprint", "http:///x"])
+    func schemes(_ text: String) async throws {
+        try await withTemporaryFolder { folder in
+            let url = try #require(URL(string: text))
+            await #expect(throws: StoreError.unsupportedURL(url.shown)) {
+                try await ModelStore(at: folder).install(from: url, verification: model.verification, limits: .patient)
+            }
+        }
+    }
+}
+
+extension StoreError {
+    /// The URL that a refusal names.
+    fileprivate var url: String? {
+        switch self {
+        case .tooLarge(let url, _, _), .tookTooLong(let url, _): url
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,181 @@
+import Foundation
+import ImprintCore
+import ImprintFormats
+import Synchronization
+
+@testable import ImprintStore
+
+/// Files in memory that know what of them a disk would have after a power cut.
+final class MemoryFiles: StoreFiles {
+    /// What happens at one of the operations.
+    enum Fault {
+        /// It and all that follow fail.
+        case powerCut
+        /// It alone fails.
+        case error
+    }
+
+    struct PowerCut: Error {}
+
+    /// What a power cut does to what was not flushed.
+    enum Loss: CaseIterable {
+        case all, none, some
+    }
+
+    private struct File {
+        var bytes = Data()
+        /// How many of the bytes were flushed.
+        var flushedCount = 0
+    }
+
+    private struct State {
+        var files: [Int: File] = [:]
+        /// Which file a name stands for.
+        var names: [String: Int] = [:]
+        var flushedNames: [String: Int] = [:]
+        var operationCount = 0
+        var fault: (place: Int, Fault)?
+        var isCut = false
+    }
+
+    private let state: Mutex<State>
+
+    init() { state = Mutex(State()) }
+
+    private init(_ state: sending State) { self.state = Mutex(state) }
+
+    /// How many operations there were.
+    var operationCount: Int { state.withLock(\.operationCount) }
+
+    /// The same files; the operation of this number, from 0, will fail.
+    func copy(failingAt place: Int? = nil, _ fault: Fault = .powerCut) -> MemoryFiles {
+        var copied = state.withLock { $0 }
+        copied.operationCount = 0
+        copied.fault = place.map { ($0, fault) }
+        return MemoryFiles(copied)
+    }
+
+    /// What is there when the power is back.
+    func rebooted(losing loss: Loss, seed: Int) -> MemoryFiles {
+        var random = RandomStream(seed: UInt64(seed), "reboot")
+        let before = state.withLock { $0 }
+        var after = State()
+        for (number, file) in before.files.sorted(by: { $0.key < $1.key }) {
+            var kept = file
+            switch loss {
+            case .none: break
+            case .all: kept.bytes = file.bytes.prefix(file.flushedCount)
+            case .some:
+                // A file may have got its length and not yet its bytes.
+                let count = random.pick(file.flushedCount...file.bytes.count)
+                let whole = random.pick(file.flushedCount...count)
+                kept.bytes = file.bytes.prefix(whole) + Data(count: count - whole)
+            }
+            kept.flushedCount = kept.bytes.count
+            after.files[number] = kept
+        }
+        for name in Set(before.names.keys).union(before.flushedNames.keys).sorted() {
+            let isFlushed = loss == .all || loss == .some && random.chance(0.5)
+            after.names[name] = isFlushed ? before.flushedNames[name] : before.names[name]
+        }
+        after.flushedNames = after.names
+        return MemoryFiles(after)
+    }
+
+    /// Flips a bit.
+    func damage(_ name: String, at place: Int) {
+        state.withLock { state in
+            guard let number = state.names[name] else { preconditionFailure("no \(name)") }
+            state.files[number]?.bytes[place] ^= 1
+        }
+    }
+
+    /// Counts an operation, and does it unless it is to fail.
+    private func operation<Result>(_ body: (inout State) throws -> Result) throws -> Result {
+        try state.withLock { state in
+            if state.isCut { throw PowerCut() }
+            defer { state.operationCount += 1 }
+            guard let (place, fault) = state.fault, place == state.operationCount else { return try body(&state) }
+            switch fault {
+            case .error: throw FileError.cannotWrite(path: "file", reason: "a failing disk", remedy: "mend it")
+            case .powerCut:
+                // Whether it was done is for the loss to decide: nothing of it is flushed.
+                let flushed = state
+                _ = try? body(&state)
+                state.flushedNames = flushed.flushedNames
+                for number in state.files.keys {
+                    state.files[number]?.flushedCount = flushed.files[number]?.flushedCount ?? 0
+                }
+                state.isCut = true
+                throw PowerCut()
+            }
+        }
+    }
+
+    private func missing(_ name: String) -> FileError { .cannotRead(path: name, reason: "no such file") }
+
+    func path(of name: String) -> String { "memory/\(name)" }
+
+    func names() throws -> [String] { try operation { $0.names.keys.sorted() } }
+
+    func size(of name: String) throws -> Int? {
+        try operation { state in state.names[name].flatMap { state.files[$0]?.bytes.count } }
+    }
+
+    func read(_ name: String, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+        try mapped(name).withUnsafeBytes { bytes in
+            // In pieces, as from a disk.
+            for start in stride(from: 0, to: bytes.count, by: 100) {
+                try body(UnsafeRawBufferPointer(rebasing: bytes[start..<min(start + 100, bytes.count)]))
+            }
+        }
+    }
+
+    func mapped(_ name: String) throws -> Data {
+        try operation { state in
+            guard let number = state.names[name], let file = state.files[number] else { throw missing(name) }
+            return Data(file.bytes)
+        }
+    }
+
+    func weights(_ name: String) throws -> WeightsFile { try WeightsFile([UInt8](mapped(name)), named: name) }
+
+    func append(_ bytes: Data, to name: String) throws {
+        try operation { state in
+            let number = state.names[name] ?? state.files.count
+            state.names[name] = number
+            state.files[number, default: File()].bytes += bytes
+        }
+    }
+
+    func flush(_ name: String) throws {
+        try operation { state in
+            guard let number = state.names[name], let file = state.files[number] else { throw missing(name) }
+            state.files[number]?.flushedCount = file.bytes.count
+        }
+    }
+
+    func rename(_ name: String, to other: String) throws {
+        try operation { state in
+            guard let number = state.names.removeValue(forKey: name) else { throw missing(name) }
+            state.names[other] = number
+        }
+    }
+
+    func remove(_ name: String) throws {
+        try operation { state in state.names[name] = nil }
+    }
+
+    func flushNames() throws { try operation { $0.flushedNames = $0.names } }
+
+    func lock(_ name: String) throws -> StoreLock? { try operation { _ in Lock() } }
+
+    private struct Lock: StoreLock {}
+}
+
+extension RandomStream {
+    /// A number of a range.
+    fileprivate mutating func pick(_ range: ClosedRange<Int>) -> Int {
+        range.lowerBound + index(below: range.count)
+    }
+}

@@ -1,0 +1,242 @@
+import Foundation
+import Imprint
+import ImprintCore
+import TestSupport
+import Testing
+
+@testable import ImprintStore
+
+@Suite struct ModelStoreTests {
+    private let models = TestModel.all
+
+    @Test("A store has the model in use and the one before, and goes back once") func versions() async throws {
+        try await withTemporaryFolder { parent in
+            let folder = parent.appending(path: "new/store")
+            let store = try ModelStore(at: folder)
+            #expect(try store.current == nil && store.previous == nil)
+            #expect(throws: StoreError.empty(folder: folder.path)) { try store.load() }
+            #expect(throws: StoreError.nothingToRollBackTo(folder: folder.path)) { try store.rollBack() }
+
+            for model in models.prefix(3) { try await model.install(into: store) }
+            #expect(try store.current?.sha256 == models[2].sha256)
+            #expect(try store.previous?.sha256 == models[1].sha256)
+            #expect(try modelFiles(in: folder) == [models[1], models[2]].map { $0.sha256 + ".imprint" }.sorted())
+            #expect(try store.answer == models[2].answer)
+
+            let live = try store.live()
+            let rolledBack = try store.rollBack()
+            #expect(rolledBack.sha256 == models[1].sha256)
+            #expect(try live.current.classify(TestModel.photo) == models[1].answer)
+            #expect(try store.load() === live.current && store.live() === live)
+            #expect(try modelFiles(in: folder) == [models[1].sha256 + ".imprint"])
+            #expect(throws: StoreError.nothingToRollBackTo(folder: folder.path)) { try store.rollBack() }
+            // What is on the disk is what is in memory.
+            let reopened = try ModelStore(at: folder)
+            #expect(try reopened.current == rolledBack)
+            #expect(try reopened.answer == models[1].answer)
+        }
+    }
+
+    @Test("A model is loaded once, and one in use outlives its file") func loadedOnce() async throws {
+        try await withTemporaryFolder { folder in
+            let store = try ModelStore(at: folder)
+            try await models[0].install(into: store)
+            let classifier = try store.load()
+            try await models[0].install(into: store)
+            #expect(try store.load() === classifier)
+            #expect(try store.previous == nil)
+            for model in models.dropFirst() { try await model.install(into: store) }
+            #expect(try !modelFiles(in: folder).contains(models[0].sha256 + ".imprint"))
+            #expect(try classifier.classify(TestModel.photo) == models[0].answer)
+        }
+    }
+
+    @Test("What another process installs is loaded, and live from then on") func otherProcesses() async throws {
+        try await withTemporaryFolder { folder in
+            let (first, second) = (try ModelStore(at: folder), try ModelStore(at: folder))
+            try await models[0].install(into: first)
+            let live = try second.live()
+            try await models[1].install(into: first)
+            try await models[2].install(into: first)
+            #expect(try second.current?.sha256 == models[2].sha256)
+            #expect(try second.answer == models[2].answer)
+            #expect(try live.current.classify(TestModel.photo) == models[2].answer)
+        }
+    }
+
+    @Test(
+        "A bit flipped on the disk is refused, and mended by going back or by installing again",
+        arguments: [true, false])
+    func flippedOnDisk(rollsBack: Bool) async throws {
+        try await withTemporaryFolder { folder in
+            let store = try ModelStore(at: folder)
+            for model in models.prefix(2) { try await model.install(into: store) }
+            let file = folder.appending(path: models[1].sha256 + ".imprint")
+            for place in [0, 50, models[1].bytes.count - 1] {
+                var bytes = models[1].bytes
+                bytes[place] ^= 1
+                // Another file: the old one is mapped.
+                try bytes.write(to: file, options: .atomic)
+                #expect {
+                    try ModelStore(at: folder).load()
+                } throws: { error in
+                    if case .damaged(file.path, _, canRollBack: true)? = error as? StoreError { true } else { false }
+                }
+            }
+            let reopened = try ModelStore(at: folder)
+            if rollsBack {
+                try reopened.rollBack()
+                #expect(try reopened.answer == models[0].answer)
+            } else {
+                try await models[1].install(into: reopened)
+                #expect(try ModelStore(at: folder).answer == models[1].answer)
+                #expect(try reopened.previous?.sha256 == models[0].sha256)
+            }
+        }
+    }
+
+    @Test("A damaged model before is not gone back to") func damagedPrevious() async throws {
+        try await withTemporaryFolder { folder in
+            let store = try ModelStore(at: folder)
+            for model in models.prefix(2) { try await model.install(into: store) }
+            try models[2].bytes.write(to: folder.appending(path: models[0].sha256 + ".imprint"), options: .atomic)
+            #expect(throws: StoreError.self) { try store.rollBack() }
+            try FileManager.default.removeItem(at: folder.appending(path: models[0].sha256 + ".imprint"))
+            #expect(throws: StoreError.self) { try store.rollBack() }
+            #expect(try store.answer == models[1].answer)
+        }
+    }
+
+    @Test("A damaged list of models is said, never guessed, and mended by installing") func damagedIndex() async throws
+    {
+        try await withTemporaryFolder { folder in
+            let store = try ModelStore(at: folder)
+            for model in models.prefix(2) { try await model.install(into: store) }
+            let file = folder.appending(path: "models.json")
+            let text = try String(contentsOf: file, encoding: .utf8)
+            let outside = text.replacingOccurrences(of: models[1].sha256, with: "../" + models[1].sha256.dropFirst(3))
+            for damaged in ["", "{}", String(text.dropLast(9)), outside] {
+                try damaged.write(to: file, atomically: true, encoding: .utf8)
+                #expect(throws: StoreError.damagedIndex(file: file.path)) { try store.load() }
+                #expect(throws: StoreError.damagedIndex(file: file.path)) { try store.current }
+                #expect(throws: StoreError.damagedIndex(file: file.path)) { try store.rollBack() }
+            }
+            let newer = text.replacingOccurrences(of: "\"format\" : 1", with: "\"format\" : 9")
+            try newer.write(to: file, atomically: true, encoding: .utf8)
+            await #expect(throws: StoreError.newerIndex(file: file.path, found: 9, newest: 1)) {
+                try await models[2].install(into: store)
+            }
+            try "{".write(to: file, atomically: true, encoding: .utf8)
+            try await models[2].install(into: store)
+            #expect(try store.answer == models[2].answer)
+        }
+    }
+
+    @Test("Eight tasks classify while models are exchanged a thousand times: each answer is wholly that of one of them")
+    func hotSwap() async throws {
+        try await withTemporaryFolder { folder in
+            let store = try ModelStore(at: folder)
+            let pair = [models[0], models[1]]
+            try await pair[0].install(into: store)
+            let live = try store.live()
+            let answers = pair.map(\.answer)
+            #expect(answers[0] != answers[1])
+            try await withThrowingTaskGroup(of: [Int].self) { group in
+                for _ in 0..<8 {
+                    group.addTask {
+                        var counts = [0, 0]
+                        while !Task.isCancelled {
+                            let answer = try live.current.classify(TestModel.photo)
+                            let place = try #require(answers.firstIndex(of: answer))
+                            counts[place] += 1
+                            await Task.yield()
+                        }
+                        return counts
+                    }
+                }
+                // Every other one goes back.
+                try await pair[1].inFile { file in
+                    for swap in 0..<1000 {
+                        if swap.isMultiple(of: 2) {
+                            try await store.install(from: file, verification: pair[1].verification)
+                        } else {
+                            try store.rollBack()
+                        }
+                        #expect(try live.current.classify(TestModel.photo) == answers[(swap + 1) % 2])
+                    }
+                }
+                group.cancelAll()
+                var counts = [0, 0]
+                for try await some in group { counts = [counts[0] + some[0], counts[1] + some[1]] }
+                // Tasks that saw but one model would show nothing.
+                #expect(counts.allSatisfy { $0 > 100 }, "\(counts)")
+            }
+        }
+    }
+}
+
+/// What is left of a store where the process that installs into it is killed.
+@Suite struct KilledInstallTests {
+    @Test(
+        "Whenever a process is killed that installs and rolls back over and over, the store has a whole model and goes on"
+    )
+    func killed() async throws {
+        let pair = [TestModel.all[0], TestModel.all[1]]
+        try await withTemporaryFolder { parent in
+            let files = [parent.appending(path: "0.imprint"), parent.appending(path: "1.imprint")]
+            for (model, file) in zip(pair, files) { try model.bytes.write(to: file) }
+            let arguments = zip(pair, files).flatMap { [$1.path, $0.sha256] }
+            var random = RandomStream(seed: 1, "moments")
+            var found = [0, 0]
+            for round in 0..<60 {
+                // A new folder now and then, so that first installations are killed too.
+                let folder = parent.appending(path: "store \(round / 6)")
+                let (isFirst, wait) = (round % 6 == 0, random.uniform(in: 0...0.06))
+                try await killInstalling(into: folder, arguments, after: wait, ofFirst: isFirst)
+                let store = try ModelStore(at: folder)
+                guard let current = try store.current else {
+                    #expect(isFirst, "after kill \(round)")
+                    continue
+                }
+                let place = try #require(pair.firstIndex { $0.sha256 == current.sha256 })
+                #expect(try store.answer == pair[place].answer, "after kill \(round)")
+                found[place] += 1
+                if let previous = try store.previous {
+                    let model = try #require(TestModel.all.first { $0.sha256 == previous.sha256 })
+                    try store.rollBack()
+                    #expect(try store.answer == model.answer, "after kill \(round)")
+                }
+                try await TestModel.all[2].install(into: store)
+                #expect(try store.answer == TestModel.all[2].answer)
+            }
+            // Kills that all came at one moment would show little.
+            #expect(found.allSatisfy { $0 > 5 }, "\(found)")
+        }
+    }
+
+    /// Starts installing, and kills it so many seconds after it began, or after a model of it was in use.
+    private func killInstalling(
+        into folder: URL, _ arguments: [String], after seconds: Float, ofFirst: Bool
+    ) async throws {
+        let process = Process()
+        process.executableURL = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().appending(
+            path: "InstallLoop")
+        process.arguments = [folder.path] + arguments
+        let before = try? Data(contentsOf: folder.appending(path: "models.json"))
+        try process.run()
+        let deadline = Date(timeIntervalSinceNow: 30)
+        while process.isRunning, Date() < deadline {
+            if ofFirst
+                ? FileManager.default.fileExists(atPath: folder.path)
+                : (try? Data(contentsOf: folder.appending(path: "models.json"))) != before
+            {
+                break
+            }
+            try await Task.sleep(for: .microseconds(200))
+        }
+        try await Task.sleep(for: .seconds(Double(seconds)))
+        kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+        #expect(process.terminationReason == .uncaughtSignal && process.terminationStatus == SIGKILL)
+    }
+}

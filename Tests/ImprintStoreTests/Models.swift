@@ -1,0 +1,80 @@
+import Crypto
+import Foundation
+import Imprint
+import TestSupport
+
+@testable import ImprintStore
+
+/// A small model whose answers are its own.
+struct TestModel {
+    let bytes: Data
+    let sha256: String
+    /// What it says of `photo`.
+    let answer: [Observation]
+
+    static let photo = Image(width: 8, height: 8, filledWith: 200)
+
+    /// Models that differ in their parameters.
+    static let all: [TestModel] = (1...4).map { seed in
+        do { return try TestModel(seed: seed) } catch { preconditionFailure("\(error)") }
+    }
+
+    /// - Parameter scale: What its parameters are multiplied by.
+    init(seed: Int, scale: Float = 1, width: Int = 4) throws {
+        var net = NetworkBuilder(name: "small", input: Shape(height: 8, width: 8, channels: 3))
+        net.add(Convolution(outputChannels: width, kernelSize: 3, padding: .same))
+        net.add(GlobalAveragePool())
+        net.add(Dense(outputChannels: 3))
+        net.add(Softmax())
+        let network = try net.network()
+        let parameters = try Parameters(network, seed: UInt64(seed))
+        for entry in parameters.layout.entries { parameters[entry.name] = parameters[entry.name]?.map { $0 * scale } }
+        let weights = WeightsFile(
+            network: network, parameters: parameters, labels: ["A", "B", "C"],
+            preprocessing: Preprocessing(width: 8, height: 8))
+        bytes = try withTemporaryFolder { folder in
+            let file = folder.appending(path: "x.imprint")
+            try weights.write(to: file)
+            return try Data(contentsOf: file)
+        }
+        sha256 = hexadecimal(SHA256.hash(data: bytes))
+        // One that computes no numbers has no answer.
+        answer = (try? ImageClassifier(weights).classify(Self.photo)) ?? []
+    }
+
+    var verification: Verification {
+        get throws { try Verification(sha256: sha256) }
+    }
+
+    /// Gives `body` a URL of a file with the model.
+    func inFile<Result>(_ body: (URL) async throws -> Result) async throws -> Result {
+        try await withTemporaryFolder { folder in
+            let file = folder.appending(path: "model.imprint")
+            try bytes.write(to: file)
+            return try await body(file)
+        }
+    }
+
+    func install(into store: ModelStore) async throws {
+        try await inFile { _ = try await store.install(from: $0, verification: verification) }
+    }
+}
+
+func hexadecimal(_ bytes: some Sequence<UInt8>) -> String { bytes.map { String(format: "%02x", $0) }.joined() }
+
+extension ModelStore {
+    /// What the model in use says of `photo`.
+    var answer: [Observation] {
+        get throws { try load().classify(TestModel.photo) }
+    }
+}
+
+extension DownloadLimits {
+    /// For tests that are not about time: the machine may be busy with others.
+    static var patient: DownloadLimits { DownloadLimits(interval: .seconds(300)) }
+}
+
+/// The models in a store's folder.
+func modelFiles(in folder: URL) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".imprint") }.sorted()
+}

@@ -1,0 +1,117 @@
+import Foundation
+import Synchronization
+
+/// A web server that answers as a test says, byte for byte.
+final class RawServer: Sendable {
+    struct Request: Sendable {
+        /// How many came before it.
+        let number: Int
+        let head: String
+
+        /// A header's value.
+        func header(_ name: String) -> String? {
+            head.split(separator: "\r\n").first { $0.lowercased().hasPrefix(name.lowercased() + ":") }
+                .map { $0.drop { $0 != ":" }.dropFirst().trimmingCharacters(in: .whitespaces) }
+        }
+
+        /// The byte from which on the file is asked for.
+        var range: Int? { header("Range").flatMap { Int($0.dropFirst("bytes=".count).dropLast()) } }
+
+        /// The path that is asked for.
+        var path: String { String(head.split(separator: " ")[1]) }
+    }
+
+    struct Connection: Sendable {
+        fileprivate let descriptor: Int32
+
+        /// Sends bytes; false where the other side has gone.
+        @discardableResult func send(_ bytes: Data) -> Bool {
+            var rest = bytes
+            while !rest.isEmpty {
+                let piece = [UInt8](rest.prefix(1 << 16))
+                let count = Foundation.send(descriptor, piece, piece.count, Int32(MSG_NOSIGNAL))
+                if count <= 0 { return false }
+                rest = rest.dropFirst(count)
+            }
+            return true
+        }
+
+        @discardableResult func send(_ text: String) -> Bool { send(Data(text.utf8)) }
+
+        /// Waits until the other side has gone.
+        func waitForEnd() {
+            var byte: UInt8 = 0
+            while recv(descriptor, &byte, 1, 0) > 0 {}
+        }
+
+        /// Sends a file, or the part that is asked for.
+        /// - Parameter cutAfter: After so many bytes the connection is closed.
+        func sendFile(_ file: Data, tag: String, for request: Request, cutAfter: Int? = nil) {
+            var start = request.range ?? 0
+            if request.header("If-Range") != tag { start = 0 }
+            let part = file[start...]
+            let status = start > 0 ? "206 Partial Content" : "200 OK"
+            let range = start > 0 ? "Content-Range: bytes \(start)-\(file.count - 1)/\(file.count)\r\n" : ""
+            send(
+                "HTTP/1.1 \(status)\r\nETag: \(tag)\r\n\(range)Content-Length: \(part.count)\r\nConnection: close\r\n\r\n"
+            )
+            send(Data(part.prefix(cutAfter ?? part.count)))
+        }
+    }
+
+    private let listener: Int32
+    private let port: UInt16
+    private let seen = Mutex<[Request]>([])
+
+    /// Starts a server that gives each connection's request to `answer` on a thread of its own, and closes the connection then.
+    init(_ answer: @escaping @Sendable (Request, Connection) -> Void) throws {
+        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let listener = listener
+        let isListening = withUnsafeMutableBytes(of: &address) { bytes in
+            let pointer = bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self)
+            return bind(listener, pointer, length) == 0 && listen(listener, 8) == 0
+                && getsockname(listener, pointer, &length) == 0
+        }
+        guard isListening else { throw POSIXError(.EADDRNOTAVAIL) }
+        port = UInt16(bigEndian: address.sin_port)
+        Thread.detachNewThread { [self] in
+            while true {
+                let descriptor = accept(listener, nil, nil)
+                if descriptor < 0 { return }
+                Thread.detachNewThread { [self] in
+                    defer { close(descriptor) }
+                    var head = Data()
+                    while head.range(of: Data("\r\n\r\n".utf8)) == nil {
+                        var piece = [UInt8](repeating: 0, count: 4096)
+                        let count = recv(descriptor, &piece, piece.count, 0)
+                        if count <= 0 { return }
+                        head += piece.prefix(count)
+                    }
+                    let text = String(decoding: head, as: UTF8.self)
+                    let request = seen.withLock { seen in
+                        let request = Request(number: seen.count, head: text)
+                        seen.append(request)
+                        return request
+                    }
+                    answer(request, Connection(descriptor: descriptor))
+                    shutdown(descriptor, Int32(SHUT_WR))
+                }
+            }
+        }
+    }
+
+    /// Where a file would be.
+    var url: URL { URL(string: "http://127.0.0.1:\(port)/model.imprint")! }
+
+    /// The requests that came.
+    var requests: [Request] { seen.withLock { $0 } }
+
+    func stop() {
+        shutdown(listener, Int32(SHUT_RDWR))
+        close(listener)
+    }
+}
