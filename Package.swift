@@ -91,7 +91,9 @@ let package = Package(
             exclude: ["README.md"], swiftSettings: settings),
         .target(
             name: "ImprintStore",
-            dependencies: ["Imprint", "ImprintFormats", "ImprintImages", .product(name: "Crypto", package: "swift-crypto")],
+            dependencies: [
+                "Imprint", "ImprintFormats", "ImprintImages", .product(name: "Crypto", package: "swift-crypto"),
+            ],
             exclude: ["README.md"], swiftSettings: settings),
         .executableTarget(
             name: "imprint-cli",
