@@ -190,7 +190,7 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
 /// The queue that delegates are called on.
 ///
 /// On Linux, a session puts what comes into it however long it is, which may be a whole file where the disk is slower than the network.
-/// So who adds to it waits for a place, and the server for who adds.
+/// So who adds to it waits for a place, and the server for who adds; as do other sessions of the process, with which that one is shared.
 private final class DelegateQueue: OperationQueue, @unchecked Sendable {
     #if canImport(FoundationNetworking)
         private let places = DispatchSemaphore(value: 64)

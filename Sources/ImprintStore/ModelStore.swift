@@ -126,8 +126,8 @@ extension ModelStore {
 extension ModelStore {
     /// Brings a model into the store, and into use.
     ///
-    /// The file is had, verified and tried, and takes the place of the model in use, which becomes the previous one; the previous one is
-    /// removed. A download that broke off is gone on from by the next one from the same URL, where the server can.
+    /// The file is had, verified and tried, and takes the place of the model in use, which becomes the previous one, unless its file is
+    /// damaged; older ones are removed. A download that broke off is gone on from by the next one from the same URL, where the server can.
     ///
     /// Cancelling the task ends the download. Errors leave the models of the store as they were.
     /// - Parameters:
@@ -242,8 +242,10 @@ extension ModelStore {
             }
             try files.rename(Download.fileName, to: new.model.fileName)
             try files.flushNames()
-            let isAgain = index?.current.sha256 == new.model.sha256
-            try change(to: new, previous: isAgain ? index?.previous : index?.current, &memory)
+            let others = [index?.current, index?.previous].compactMap(\.self).filter { $0.sha256 != new.model.sha256 }
+            // The newest that is worth going back to; a disk that cannot be read just now is not yet damage.
+            let whole = others.first { (try? files.digest(of: $0.fileName).sha256) == $0.sha256 }
+            try change(to: new, previous: whole ?? others.first, &memory)
             // Without the file it means nothing.
             try? files.remove(Download.noteName)
             return new.model

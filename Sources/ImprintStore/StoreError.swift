@@ -54,7 +54,8 @@ public enum StoreError: Error, Equatable, CustomStringConvertible {
         case .invalidResponse(let url, let reason):
             "\(url): the server's answer is not valid (\(reason)); install again, and mend the server where that does not help"
         case .tooLarge(let url, let byteCount, let limit):
-            "\(url): the file has \(byteCount.map { "\($0)" } ?? "more") bytes, and may have \(limit); check the URL, or allow more in the limits"
+            "\(url): the file has \(byteCount.map { "\($0)" } ?? "more") bytes, and may have \(limit); check the URL, or allow more in the "
+                + "limits"
         case .tooSlow(let url, let byteCount, let interval, let expected):
             "\(url): \(byteCount) bytes came in \(interval), expected \(expected) at least; install again later, which goes on from "
                 + "what came, or allow less in the limits"

@@ -107,6 +107,18 @@ import Testing
         }
     }
 
+    @Test("A damaged model does not take the place of the last good one") func damagedCurrent() async throws {
+        try await withTemporaryFolder { folder in
+            let store = try ModelStore(at: folder)
+            for model in models.prefix(2) { try await model.install(into: store) }
+            try Data("damaged".utf8).write(to: folder.appending(path: models[1].sha256 + ".imprint"), options: .atomic)
+            try await models[2].install(into: store)
+            #expect(try store.previous?.sha256 == models[0].sha256)
+            try store.rollBack()
+            #expect(try store.answer == models[0].answer)
+        }
+    }
+
     @Test("A damaged list of models is said, never guessed, and mended by installing") func damagedIndex() async throws
     {
         try await withTemporaryFolder { folder in
@@ -188,7 +200,7 @@ import Testing
             let arguments = zip(pair, files).flatMap { [$1.path, $0.sha256] }
             var random = RandomStream(seed: 1, "moments")
             var found = [0, 0]
-            for round in 0..<60 {
+            for round in 0..<48 {
                 // A new folder now and then, so that first installations are killed too.
                 let folder = parent.appending(path: "store \(round / 6)")
                 let (isFirst, wait) = (round % 6 == 0, random.uniform(in: 0...0.06))

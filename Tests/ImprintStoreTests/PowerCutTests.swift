@@ -96,7 +96,7 @@ import Testing
                 isDone = true
             } catch {}
             for loss in MemoryFiles.Loss.allCases {
-                for seed in 0..<(loss == .some ? 8 : 1) {
+                for seed in 0..<(loss == .some ? 4 : 1) {
                     do {
                         try await checkUsable(files.rebooted(losing: loss, seed: seed), change, mustBeNew: isDone)
                     } catch {

@@ -46,6 +46,37 @@ import Testing
         }
     }
 
+    private static let openSSL = "/usr/bin/openssl"
+
+    @Test("What OpenSSL signs is verified", .enabled(if: FileManager.default.isExecutableFile(atPath: openSSL)))
+    func signedByOpenSSL() async throws {
+        try await withTemporaryFolder { folder in
+            let file = folder.appending(path: "model.imprint")
+            try model.bytes.write(to: file)
+            // As docs/model-store.md has it.
+            let process = Process()
+            process.executableURL = URL(filePath: "/bin/sh")
+            process.currentDirectoryURL = folder
+            process.arguments = [
+                "-c",
+                """
+                openssl genpkey -algorithm ed25519 -out key.pem &&
+                openssl pkey -in key.pem -pubout -outform DER | tail -c 32 > public.key &&
+                openssl pkeyutl -sign -inkey key.pem -rawin -in model.imprint -out model.imprint.signature
+                """,
+            ]
+            try process.run()
+            process.waitUntilExit()
+            let store = try ModelStore(at: folder.appending(path: "store"))
+            let publicKey = try Data(contentsOf: folder.appending(path: "public.key"))
+            try await store.install(
+                from: file,
+                verification: Verification(
+                    publicKey: publicKey, signature: .file(file.appendingPathExtension("signature"))))
+            #expect(try store.answer == model.answer)
+        }
+    }
+
     @Test("A signature may come from the server too, but no longer one")
     func fetchedSignature() async throws {
         let (bytes, signature) = (model.bytes, try key.signature(for: model.bytes))
