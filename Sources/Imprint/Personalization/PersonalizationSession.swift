@@ -1,4 +1,3 @@
-internal import Atomics
 public import Foundation
 public import ImprintFormats
 public import ImprintImages
@@ -25,13 +24,7 @@ public final class PersonalizationSession: Sendable {
     /// How it is taught.
     public let configuration: PersonalizationConfiguration
     private let state: Mutex<State>
-    private let published: ManagedAtomic<Published>
-
-    /// A classifier that any thread may read.
-    private final class Published: AtomicReference, Sendable {
-        let classifier: ImageClassifier
-        init(_ classifier: ImageClassifier) { self.classifier = classifier }
-    }
+    private let published: LiveClassifier
 
     /// What has been taught.
     struct Lesson: Sendable {
@@ -69,11 +62,11 @@ public final class PersonalizationSession: Sendable {
             }
         }
         state = Mutex(State(lesson: Lesson(before: classifier.personalization)))
-        published = ManagedAtomic(Published(classifier))
+        published = LiveClassifier(classifier)
     }
 
     /// The classifier with all that has been taught so far.
-    public var classifier: ImageClassifier { published.load(ordering: .acquiring).classifier }
+    public var classifier: ImageClassifier { published.current }
 
     /// What has been taught so far; `nil` where it is nothing.
     public var personalization: Personalization? { classifier.personalization }
@@ -182,7 +175,7 @@ public final class PersonalizationSession: Sendable {
     /// Trains on all that was shown, and lets other threads use what comes out.
     private func publish(_ lesson: Lesson, shouldStop: () throws -> Bool = { false }) throws {
         let personalization = try Tuning(base, lesson, configuration).run(shouldStop: shouldStop)
-        published.store(Published(try base.personalized(with: personalization)), ordering: .releasing)
+        published.replace(with: try base.personalized(with: personalization))
     }
 
     /// The share of photos that is judged rightly, 0…1.

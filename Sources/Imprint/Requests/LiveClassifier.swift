@@ -1,24 +1,24 @@
-internal import Synchronization
+internal import Atomics
 
 /// A classifier that may be swapped while requests run.
 ///
 /// What asks for `current` keeps the classifier that it got until it is done, so that each result is wholly of one model.
 public final class LiveClassifier: Sendable {
-    private let classifier: Mutex<ImageClassifier>
+    private let published: ManagedAtomic<Published>
+
+    private final class Published: AtomicReference, Sendable {
+        let classifier: ImageClassifier
+        init(_ classifier: ImageClassifier) { self.classifier = classifier }
+    }
 
     /// Begins with a classifier.
-    public init(_ classifier: ImageClassifier) { self.classifier = Mutex(classifier) }
+    public init(_ classifier: ImageClassifier) { published = ManagedAtomic(Published(classifier)) }
 
     /// The classifier to use from now on.
-    public var current: ImageClassifier { classifier.withLock { $0 } }
+    public var current: ImageClassifier { published.load(ordering: .acquiring).classifier }
 
     /// Puts another classifier in the place of the current one.
     public func replace(with classifier: ImageClassifier) {
-        // The one replaced is let go of outside of the lock: its memory may be much.
-        let replaced = self.classifier.withLock { current in
-            defer { current = classifier }
-            return current
-        }
-        _ = replaced
+        published.store(Published(classifier), ordering: .releasing)
     }
 }
