@@ -25,7 +25,8 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
     /// What came until now.
     private struct Received {
         var hasResponse = false
-        var byteCount = 0
+        /// How many bytes of the body came in this interval.
+        var newByteCount = 0
     }
 
     private let onResponse: @Sendable (HTTPURLResponse) throws -> Void
@@ -82,33 +83,24 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
     ) -> [any DispatchSourceTimer] {
         func timer(
             _ first: DispatchTime, every interval: DispatchTimeInterval,
-            _ failure: @escaping @Sendable () -> StoreError?
-        )
-            -> any DispatchSourceTimer
-        {
+            _ check: @escaping @Sendable (inout Received) throws -> Void
+        ) -> any DispatchSourceTimer {
             let timer = DispatchSource.makeTimerSource()
             timer.schedule(deadline: first, repeating: interval)
-            timer.setEventHandler {
-                guard let failure = failure() else { return }
-                self.end(.failure(failure))
-                task.cancel()
-            }
+            timer.setEventHandler { self.giveOn(task, check) }
             timer.resume()
             return timer
         }
         let interval = limits.interval.dispatchInterval
-        let before = Mutex(0)
         return [
-            timer(deadline, every: .never) { .tookTooLong(url: url, limit: limits.time) },
-            timer(.now() + interval, every: interval) {
-                guard case .running(_, let received) = self.state.withLock({ $0 }) else { return nil }
-                let count = before.withLock { before in
-                    defer { before = received.byteCount }
-                    return received.byteCount - before
+            timer(deadline, every: .seconds(1)) { _ in throw StoreError.tookTooLong(url: url, limit: limits.time) },
+            timer(.now() + interval, every: interval) { received in
+                guard received.newByteCount >= limits.bytesPerInterval else {
+                    throw StoreError.tooSlow(
+                        url: url, byteCount: received.newByteCount, interval: limits.interval,
+                        expected: limits.bytesPerInterval)
                 }
-                guard count < limits.bytesPerInterval else { return nil }
-                return .tooSlow(
-                    url: url, byteCount: count, interval: limits.interval, expected: limits.bytesPerInterval)
+                received.newByteCount = 0
             },
         ]
     }
@@ -170,7 +162,7 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
         giveOn(dataTask) { received in
             guard received.hasResponse else { throw URLError(.badServerResponse) }
-            received.byteCount += data.count
+            received.newByteCount += data.count
             try onData(data)
         }
     }

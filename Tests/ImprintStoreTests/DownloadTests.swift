@@ -257,7 +257,7 @@ import Testing
         process.executableURL = URL(filePath: "/bin/sh")
         process.arguments = ["-c", "head -c 20000000 /dev/zero | gzip -9"]
         process.standardOutput = output
-        try process.run()
+        try withoutBlockedSignals { try process.run() }
         let body = try #require(try output.fileHandleForReading.readToEnd())
         process.waitUntilExit()
         try await expect(limits: small) {

@@ -235,7 +235,7 @@ import Testing
             path: "InstallLoop")
         process.arguments = [folder.path] + arguments
         let before = try? Data(contentsOf: folder.appending(path: "models.json"))
-        try process.run()
+        try withoutBlockedSignals { try process.run() }
         let deadline = Date(timeIntervalSinceNow: 30)
         while process.isRunning, Date() < deadline {
             if ofFirst

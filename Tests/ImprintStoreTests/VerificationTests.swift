@@ -65,7 +65,7 @@ import Testing
                 openssl pkeyutl -sign -inkey key.pem -rawin -in model.imprint -out model.imprint.signature
                 """,
             ]
-            try process.run()
+            try withoutBlockedSignals { try process.run() }
             process.waitUntilExit()
             let store = try ModelStore(at: folder.appending(path: "store"))
             let publicKey = try Data(contentsOf: folder.appending(path: "public.key"))
