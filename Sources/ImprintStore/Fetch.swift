@@ -19,7 +19,7 @@ extension URL {
     fileprivate var isWeb: Bool { ["http", "https"].contains(scheme?.lowercased() ?? "") && host()?.isEmpty == false }
 
     /// Where a server at this URL sends to by the header `Location`.
-    fileprivate func redirected(to location: String) throws(StoreError) -> URL {
+    func redirected(to location: String) throws(StoreError) -> URL {
         func refused(_ target: String, _ reason: String) -> StoreError {
             .redirectRefused(url: shown, target: target, reason: reason)
         }

@@ -179,6 +179,16 @@ import Testing
         }
     }
 
+    @Test("Redirects go from http to https, never back") func redirectsToLess() throws {
+        let secure = try #require(URL(string: "https://models.example/a/logo.imprint?token=1"))
+        let plain = try #require(URL(string: "http://models.example/logo.imprint"))
+        #expect(throws: StoreError.self) { try secure.redirected(to: "http://models.example/logo.imprint") }
+        #expect(throws: StoreError.self) { try secure.redirected(to: "HTTP://models.example/logo.imprint") }
+        #expect(try secure.redirected(to: "b.imprint").absoluteString == "https://models.example/a/b.imprint")
+        #expect(try secure.redirected(to: "//other.example/x").absoluteString == "https://other.example/x")
+        #expect(try plain.redirected(to: secure.absoluteString) == secure)
+    }
+
     @Test(
         "What is no file of a server, or a wrong part of one, is refused",
         arguments: [
