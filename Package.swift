@@ -95,11 +95,18 @@ let package = Package(
                 "Imprint", "ImprintFormats", "ImprintImages", .product(name: "Crypto", package: "swift-crypto"),
             ],
             exclude: ["README.md"], swiftSettings: settings),
+        .target(
+            name: "ImprintStudio",
+            dependencies: [
+                "Imprint", "ImprintCore", "ImprintFormats", "ImprintImages", "ImprintLive",
+                .product(name: "FlyingFox", package: "FlyingFox"),
+            ],
+            exclude: ["README.md"], resources: [.embedInCode("Page")], swiftSettings: settings),
         .executableTarget(
             name: "imprint-cli",
             dependencies: [
                 "Imprint", "ImprintFormats", "ImprintNetwork", "ImprintImages", "ImprintCore", "ImprintBenchmarks",
-                "ImprintLive",
+                "ImprintLive", "ImprintStudio",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["README.md"], swiftSettings: settings),
@@ -141,7 +148,7 @@ let package = Package(
             name: "BrowserTests",
             dependencies: [
                 "Imprint", "ImprintFormats", "ImprintNetwork", "ImprintImages", "ImprintCore", "ImprintLive",
-                "TestSupport",
+                "ImprintStudio", "TestSupport", "imprint-cli",
             ],
             exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(

@@ -26,3 +26,13 @@ public func onBackgroundThread<Value>(_ body: () throws -> Value) throws -> Valu
         return try result.get()
     }
 }
+
+/// Runs `body` on a thread of its own, as work of seconds should: the threads that tasks share are for what is short.
+package func onThreadOfItsOwn<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+    try await withCheckedThrowingContinuation { continuation in
+        let thread = Thread { continuation.resume(with: Result(catching: body)) }
+        // As the main thread has: photos are decoded and layers run on it.
+        thread.stackSize = 8 << 20
+        thread.start()
+    }
+}

@@ -16,6 +16,6 @@ struct ImprintCommand: AsyncParsableCommand {
         subcommands: [
             TrainCommand.self, EvaluateCommand.self, ClassifyCommand.self, PersonalizeCommand.self, MergeCommand.self,
             InspectCommand.self, CompareCommand.self, ImportCommand.self, ExportCommand.self, AuditCommand.self,
-            PrepareCommand.self, DrawCommand.self, AugmentCommand.self, BenchCommand.self,
+            PrepareCommand.self, DrawCommand.self, AugmentCommand.self, StudioCommand.self, BenchCommand.self,
         ])
 }

@@ -66,13 +66,6 @@ func requireOutside(_ path: String, _ option: String, of folders: [URL?]) throws
     }
 }
 
-/// Runs `body` on a thread of its own, as work of seconds should.
-func onThreadOfItsOwn(_ body: @escaping @Sendable () throws -> Void) async throws {
-    try await withCheckedThrowingContinuation { continuation in
-        Thread.detachNewThread { continuation.resume(with: Result(catching: body)) }
-    }
-}
-
 /// A word as a shell reads it back.
 func shellQuoted(_ word: String) -> String {
     let plain = word.unicodeScalars.allSatisfy {

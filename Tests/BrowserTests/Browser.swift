@@ -17,6 +17,8 @@ enum Browser {
         var isDark = false
         var isPrinted = false
         var runsScripts = true
+        /// Pictures that the page's camera shows, as JPEGs one after the other; there is no camera where `nil`.
+        var camera: URL?
 
         var testDescription: String {
             "\(width) pixels" + (isDark ? ", dark" : "") + (isPrinted ? ", printed" : "")
@@ -26,7 +28,58 @@ enum Browser {
         fileprivate var arguments: [String] {
             ["--width", "\(width)", "--height", "\(height)"] + (isDark ? ["--dark"] : [])
                 + (isPrinted ? ["--print"] : [])
-                + (runsScripts ? [] : ["--no-script"])
+                + (runsScripts ? [] : ["--no-script"]) + (camera.map { ["--camera", $0.path] } ?? [])
+        }
+    }
+
+    /// What a user does, in the words of `Fixtures/browser.py`.
+    enum Step: Encodable, Sendable {
+        /// Waits until an expression is true.
+        case wait(_ condition: String)
+        /// Notes the value of an expression under a name.
+        case note(_ name: String, _ expression: String)
+        case click(_ selector: String)
+        case hold(_ selector: String, seconds: Double)
+        case key(_ key: String, seconds: Double = 0, shift: Bool = false)
+        case type(_ text: String)
+        /// Chooses a file in a file input.
+        case choose(_ selector: String, URL)
+        /// Notes the role and name of all that assistive technology is told of.
+        case accessibility(_ name: String)
+        case screenshot(URL)
+        case reload
+        /// Covers the page with another one, or uncovers it.
+        case behind(Bool)
+
+        private enum Key: String, CodingKey {
+            case wait, note, value, click, hold, seconds, key, shift, type, choose, path, accessibility, screenshot,
+                reload, behind
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            var values = encoder.container(keyedBy: Key.self)
+            switch self {
+            case .wait(let condition): try values.encode(condition, forKey: .wait)
+            case .note(let name, let expression):
+                try values.encode(name, forKey: .note)
+                try values.encode(expression, forKey: .value)
+            case .click(let selector): try values.encode(selector, forKey: .click)
+            case .hold(let selector, let seconds):
+                try values.encode(selector, forKey: .hold)
+                try values.encode(seconds, forKey: .seconds)
+            case .key(let key, let seconds, let shift):
+                try values.encode(key, forKey: .key)
+                try values.encode(seconds, forKey: .seconds)
+                try values.encode(shift, forKey: .shift)
+            case .type(let text): try values.encode(text, forKey: .type)
+            case .choose(let selector, let file):
+                try values.encode(selector, forKey: .choose)
+                try values.encode(file.path, forKey: .path)
+            case .accessibility(let name): try values.encode(name, forKey: .accessibility)
+            case .screenshot(let file): try values.encode(file.path, forKey: .screenshot)
+            case .reload: try values.encode(true, forKey: .reload)
+            case .behind(let isBehind): try values.encode(isBehind, forKey: .behind)
+            }
         }
     }
 
@@ -41,17 +94,22 @@ enum Browser {
     }
 
     /// Opens a page and evaluates JavaScript expressions in it, each under the name of the property that takes its value.
-    /// - Parameter condition: An expression that is to become true first.
+    /// - Parameters:
+    ///   - condition: An expression that is to become true first.
+    ///   - steps: What is done then; what they note are values too.
     static func look<Values: Decodable>(
-        at url: URL, _ view: View = View(), waitingFor condition: String? = nil, timeout: Int = 120,
-        for expressions: [String: String], as values: Values.Type = Values.self
+        at url: URL, _ view: View = View(), waitingFor condition: String? = nil, steps: [Step] = [],
+        timeout: Int = 120, for expressions: [String: String] = [:], as values: Values.Type = Values.self
     ) throws -> Sight<Values> {
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "expressions.json")
             try JSONEncoder().encode(expressions).write(to: file)
+            let stepFile = folder.appending(path: "steps.json")
+            try JSONEncoder().encode(steps).write(to: stepFile)
             let output = try Python.output(
                 of: "BrowserTests/Fixtures/browser.py",
-                [url.absoluteString, "--file", file.path, "--timeout", "\(timeout)"] + view.arguments
+                [url.absoluteString, "--file", file.path, "--steps", stepFile.path, "--timeout", "\(timeout)"]
+                    + view.arguments
                     + (condition.map { ["--wait-until", $0] } ?? []))
             return try JSONDecoder().decode(Sight<Values>.self, from: output)
         }

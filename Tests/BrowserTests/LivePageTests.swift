@@ -142,7 +142,7 @@ import Testing
     {
         let first = try await LiveServer()
         let port = try #require(first.url.port)
-        await #expect(throws: LiveServerError(port: port)) { try await LiveServer(port: port) }
+        await #expect(throws: LocalServerError(port: port)) { try await LiveServer(port: port) }
         let second = try await LiveServer()
         #expect(second.url.port != port)
         await first.finish()

@@ -75,8 +75,12 @@ final class BlockTuning {
         var factors: [Personalization.Factors] = []
     }
 
-    /// - Parameter shouldStop: Asked before each step; where it says yes, the change is that of the steps before.
-    func run(shouldStop: () throws -> Bool) throws -> Change {
+    /// - Parameters:
+    ///   - shouldStop: Asked before each step; where it says yes, the change is that of the steps before.
+    ///   - onStep: Told of every tenth step, by the views of that step.
+    func run(
+        shouldStop: () throws -> Bool, onStep: (PersonalizationProgress.Step) -> Void = { _ in }
+    ) throws -> Change {
         let optimizer = try AdamW(
             AdamW.Options(learningRate: Self.learningRate, weightDecay: Self.weightDecay), for: plan.parameters.layout)
         let schedule = Schedule(.cosine(final: 0), warmUpSteps: 10)
@@ -89,6 +93,11 @@ final class BlockTuning {
                 batch.append(order.removeLast())
             }
             pass(batch)
+            if step % 10 == 9,
+                let progress = PersonalizationProgress.Step(step + 1, of: Self.steps, scores: scores(batch))
+            {
+                onStep(progress)
+            }
             addRehearsal()
             optimizer.step(plan, factor: schedule.factor(at: step, of: Self.steps))
         }
@@ -108,6 +117,15 @@ final class BlockTuning {
                 of: row, samples[place], before: [], newCount: newCount, weight: samples[place].weight / total)
         }
         plan.backward(count: batch.count)
+    }
+
+    /// What the views of a batch scored.
+    private func scores(_ batch: [Int]) -> [(loss: Float, isRight: Bool)] {
+        batch.enumerated().compactMap { row, place in
+            var confidences = plan.logits(row)
+            softmax(&confidences)
+            return samples[place].target.score(confidences)
+        }
     }
 
     /// Adds the gradient of the head's change by the features of the base's photos.

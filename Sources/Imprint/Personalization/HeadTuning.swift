@@ -34,6 +34,8 @@ struct HeadTuning {
 
     private let head: TunedHead
     private let samples: [TuningSample]
+    /// How many of the first samples are what was shown.
+    private let shownCount: Int
     private let trained: [Int]
     private let newCount: Int
     private let penalty: Float
@@ -48,15 +50,19 @@ struct HeadTuning {
     private let meanSum: Float
 
     /// - Parameters:
-    ///   - samples: With the same number of places each.
+    ///   - shown: What was shown, with the same number of places each.
+    ///   - rehearsal: What keeps it from forgetting, likewise.
     ///   - trained: The outputs whose columns change, in order.
     ///   - newCount: How many of the last outputs are of new labels.
     init(
-        _ head: TunedHead, _ samples: [TuningSample], trained: [Int], newCount: Int, penalty: Float
+        _ head: TunedHead, _ shown: [TuningSample], rehearsal: [TuningSample], trained: [Int], newCount: Int,
+        penalty: Float
     ) throws {
         let channels = head.channels
+        let samples = shown + rehearsal
         self.head = head
         self.samples = samples
+        shownCount = shown.count
         self.trained = trained
         self.newCount = newCount
         self.penalty = penalty
@@ -123,14 +129,19 @@ struct HeadTuning {
         let bias: [Float]
     }
 
-    /// - Parameter shouldStop: Asked before each step; where it says yes, the change is that of the steps before.
-    func run(shouldStop: () throws -> Bool) throws -> Change {
+    /// - Parameters:
+    ///   - shouldStop: Asked before each step; where it says yes, the change is that of the steps before.
+    ///   - onStep: Told of every tenth step and of the last.
+    func run(
+        shouldStop: () throws -> Bool, onStep: (PersonalizationProgress.Step) -> Void = { _ in }
+    ) throws -> Change {
         let optimizer = try AdamW(
             AdamW.Options(learningRate: Self.logitStep / meanSum, weightDecay: 0), for: plan.parameters.layout)
         let schedule = Schedule(.cosine(final: 0), warmUpSteps: 10)
         let entry = plan.parameters.layout["change.weight"]
         for step in 0..<Self.steps where try !shouldStop() {
             plan.forward(count: samples.count * places)
+            if step % 10 == 0, let progress = progress(step) { onStep(progress) }
             writeGradients()
             plan.backward(count: samples.count * places)
             if let entry {
@@ -142,7 +153,20 @@ struct HeadTuning {
             }
             optimizer.step(plan, factor: schedule.factor(at: step, of: Self.steps))
         }
+        plan.forward(count: samples.count * places)
+        if let progress = progress(Self.steps) { onStep(progress) }
         return change
+    }
+
+    /// How what was shown fares with the change of now.
+    private func progress(_ step: Int) -> PersonalizationProgress.Step? {
+        var scratch = Scratch(head)
+        let scores = (0..<shownCount).compactMap { place in
+            evaluate(place, plan.output, &scratch)
+            softmax(&scratch.logits)
+            return samples[place].target.score(scratch.logits)
+        }
+        return PersonalizationProgress.Step(step, of: Self.steps, scores: scores)
     }
 
     /// What was found, for features as they are.

@@ -1,4 +1,5 @@
 public import Foundation
+internal import ImprintCore
 public import ImprintFormats
 public import ImprintImages
 internal import Synchronization
@@ -53,13 +54,11 @@ public final class PersonalizationSession: Sendable {
         base = try classifier.personalized(with: nil)
         self.configuration = configuration
         _ = try base.features.parts(blocks: configuration.blocks)
-        if let before = classifier.personalization, !before.factors.isEmpty {
-            let least = try base.features.blocks(changedBy: before)
-            guard configuration.blocks >= least else {
-                throw ImprintError.invalidSetting(
-                    name: "blocks", found: "\(configuration.blocks)",
-                    expected: "at least \(least), as the personalization to go on from has")
-            }
+        let least = try classifier.changedBlocks
+        guard configuration.blocks >= least else {
+            throw ImprintError.invalidSetting(
+                name: "blocks", found: "\(configuration.blocks)",
+                expected: "at least \(least), as the personalization to go on from has")
         }
         state = Mutex(State(lesson: Lesson(before: classifier.personalization)))
         published = LiveClassifier(classifier)
@@ -90,6 +89,34 @@ public final class PersonalizationSession: Sendable {
     /// Shows an image in memory (upright, sRGB) that is not of a label.
     /// - Throws: As `correct(_:isNot:)` of a file.
     public func correct(_ image: Image, isNot label: String) throws { try show([example(image, .isNot(label))]) }
+
+    /// Shows several images in memory (upright, sRGB) at once.
+    /// - Parameters:
+    ///   - photos: The images with their labels; labels that the model does not know are added.
+    ///   - control: What may end the work.
+    ///   - onProgress: Told on the caller's thread how far it is.
+    /// - Throws: As `teach(_:as:)` of a file, and `CancellationError` where the control says so; then the classifier is as it was.
+    public func teach(
+        _ photos: [(image: Image, label: String)], control: PersonalizationControl = PersonalizationControl(),
+        onProgress: (PersonalizationProgress) -> Void = { _ in }
+    ) throws {
+        let workers = Workers(configuration.threads)
+        var examples: [Example] = []
+        for start in stride(from: 0, to: photos.count, by: 2 * workers.count) {
+            try control.check()
+            let portion = photos[start..<min(start + 2 * workers.count, photos.count)]
+            examples += try workers.map(portion.count) { place in
+                try example(portion[start + place].image, .isLabel(portion[start + place].label))
+            }
+            onProgress(.looked(done: examples.count, of: photos.count))
+        }
+        try show(examples) {
+            try control.check(waits: false)
+            return false
+        } onStep: {
+            onProgress(.step($0))
+        }
+    }
 
     /// Takes back what was done last: photos shown, or a label forgotten.
     /// - Returns: Whether there was anything to take back.
@@ -145,8 +172,11 @@ public final class PersonalizationSession: Sendable {
     var views: ImageViews { ImageViews(count: base.weights.spotting == nil ? configuration.views : 1) }
 
     /// Shows several examples at once.
-    func show(_ examples: [Example], shouldStop: () throws -> Bool = { false }) throws {
-        try change(shouldStop: shouldStop) { lesson in
+    func show(
+        _ examples: [Example], shouldStop: () throws -> Bool = { false },
+        onStep: (PersonalizationProgress.Step) -> Void = { _ in }
+    ) throws {
+        try change(shouldStop: shouldStop, onStep: onStep) { lesson in
             lesson.examples += examples
             if lesson.byteCount > configuration.memoryLimit {
                 throw ImprintError.noRoom(byteCount: lesson.byteCount, limit: configuration.memoryLimit)
@@ -161,20 +191,24 @@ public final class PersonalizationSession: Sendable {
     }
 
     private func change(
-        shouldStop: () throws -> Bool = { false }, _ body: (inout Lesson) throws -> Void
+        shouldStop: () throws -> Bool = { false }, onStep: (PersonalizationProgress.Step) -> Void = { _ in },
+        _ body: (inout Lesson) throws -> Void
     ) throws {
         try state.withLock { state in
             var lesson = state.lesson
             try body(&lesson)
-            try publish(lesson, shouldStop: shouldStop)
+            try publish(lesson, shouldStop: shouldStop, onStep: onStep)
             state.earlier.append(state.lesson)
             state.lesson = lesson
         }
     }
 
     /// Trains on all that was shown, and lets other threads use what comes out.
-    private func publish(_ lesson: Lesson, shouldStop: () throws -> Bool = { false }) throws {
-        let personalization = try Tuning(base, lesson, configuration).run(shouldStop: shouldStop)
+    private func publish(
+        _ lesson: Lesson, shouldStop: () throws -> Bool = { false },
+        onStep: (PersonalizationProgress.Step) -> Void = { _ in }
+    ) throws {
+        let personalization = try Tuning(base, lesson, configuration).run(shouldStop: shouldStop, onStep: onStep)
         published.replace(with: try base.personalized(with: personalization))
     }
 
@@ -201,4 +235,9 @@ public final class PersonalizationSession: Sendable {
         let lesson = state.withLock { $0.lesson }
         return try Tuning.crossValidated(base, lesson, configuration, folds: folds, shouldStop: shouldStop)
     }
+}
+
+extension ImageClassifier {
+    /// How many blocks of layers before the head its personalization changes; a session that goes on from it needs as many.
+    package var changedBlocks: Int { get throws { try personalization.map(features.blocks) ?? 0 } }
 }

@@ -38,29 +38,35 @@ struct Tuning {
     }
 
     /// The personalization; `nil` where nothing was shown, nor was there anything before.
-    func run(shouldStop: () throws -> Bool) throws -> Personalization? {
+    func run(
+        shouldStop: () throws -> Bool, onStep: (PersonalizationProgress.Step) -> Void = { _ in }
+    ) throws -> Personalization? {
         guard !lesson.examples.isEmpty else { return lesson.before }
         let start = try start()
         return configuration.blocks == 0
-            ? try tunedHead(start, shouldStop) : try tunedBlocks(start, shouldStop)
+            ? try tunedHead(start, shouldStop, onStep) : try tunedBlocks(start, shouldStop, onStep)
     }
 
-    private func tunedHead(_ start: Personalization, _ shouldStop: () throws -> Bool) throws -> Personalization {
+    private func tunedHead(
+        _ start: Personalization, _ shouldStop: () throws -> Bool, _ onStep: (PersonalizationProgress.Step) -> Void
+    ) throws -> Personalization {
         let trained = trainedOutputs
         let change = try HeadTuning(
-            try head(start), samples + rehearsal(start), trained: trained, newCount: newLabels.count,
+            try head(start), samples, rehearsal: rehearsal(start), trained: trained, newCount: newLabels.count,
             penalty: configuration.penalty
-        ).run(shouldStop: shouldStop)
+        ).run(shouldStop: shouldStop, onStep: onStep)
         return start.adding(
             weight: change.weight, bias: change.bias, to: trained.map { outputs[$0] }, record: lesson.record)
     }
 
-    private func tunedBlocks(_ start: Personalization, _ shouldStop: () throws -> Bool) throws -> Personalization {
+    private func tunedBlocks(
+        _ start: Personalization, _ shouldStop: () throws -> Bool, _ onStep: (PersonalizationProgress.Step) -> Void
+    ) throws -> Personalization {
         let part = try part(blocks: configuration.blocks, outputs: outputs.count)
         let change = try BlockTuning(
             part, parameters: weights.parameters(of: part, with: start), rank: configuration.rank, samples: samples,
             rehearsal: rehearsal(start), newCount: newLabels.count
-        ).run(shouldStop: shouldStop)
+        ).run(shouldStop: shouldStop, onStep: onStep)
         return start.adding(weight: change.weight, bias: change.bias, to: outputs, record: lesson.record)
             .adding(change.factors)
     }

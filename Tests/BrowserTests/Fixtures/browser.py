@@ -1,12 +1,19 @@
 """Opens a page in headless Chromium and says what a reader sees, as JSON.
 
     python3 browser.py URL [--width 1280] [--height 800] [--evaluate EXPRESSION | --file EXPRESSIONS.json]
-                       [--wait-until EXPRESSION] [--dark] [--no-script] [--print] [--screenshot FILE.png] [--pdf FILE.pdf]
-                       [--timeout SECONDS]
+                       [--wait-until EXPRESSION] [--steps STEPS.json] [--camera FILE.mjpeg] [--dark] [--no-script] [--print]
+                       [--screenshot FILE.png] [--pdf FILE.pdf] [--timeout SECONDS]
 
 Prints {"values": {...}, "console": [...], "requests": [...]}: the value of each JavaScript expression by its name, what the
 page complained of, and every address that it asked for. A file of expressions is a JSON object of names and expressions; a
 single one has the name "value". With --no-script the page's own scripts do not run; the expressions still do.
+
+A file of steps is a JSON array of what a user does on the way, each an object with one of these keys (and those in brackets):
+"wait": an expression that is to become true; "note": a name for the value of an expression ("value"); "click", "hold": a selector
+whose element the mouse presses, for so long ("seconds"); "key": a key that is pressed, for so long ("seconds"), with shift
+("shift"); "type": a text; "choose": a selector of a file input, and the file ("path"); "accessibility": a name for what assistive
+technology is told of the page; "screenshot": a file; "reload": true; "behind": whether another page covers this one. Questions that the
+page asks are answered with yes. With --camera, the page may use a camera that shows these pictures; without, there is none.
 
 Chromium is the program that the environment variable IMPRINT_CHROMIUM names, else the first one on the PATH. It is steered by
 the DevTools protocol (https://chromedevtools.github.io/devtools-protocol/), has a profile of its own, and is ended in every
@@ -34,7 +41,8 @@ class Failure(Exception):
 class Browser:
     """A Chromium with one page, for as long as the `with` block lasts."""
 
-    def __init__(self, timeout):
+    def __init__(self, timeout, camera=None):
+        self.camera = camera
         self.deadline = time.monotonic() + timeout
         self.timeout = timeout
         self.events = []
@@ -52,6 +60,11 @@ class Browser:
             "--disable-dev-shm-usage", "--hide-scrollbars", "--mute-audio", "--remote-debugging-port=0",
             "--remote-allow-origins=*", f"--user-data-dir={self.profile}", "about:blank",
         ]
+        if self.camera:
+            arguments[1:1] = [
+                "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream",
+                f"--use-file-for-fake-video-capture={self.camera}",
+            ]
         if hasattr(os, "geteuid") and os.geteuid() == 0:
             arguments.insert(1, "--no-sandbox")  # Chromium's sandbox refuses to work as root.
         try:
@@ -119,18 +132,25 @@ class Browser:
                 raise Failure(f"Chromium is gone: {error}") from None
             if "method" in message:
                 self.events.append(message)
+            if message.get("method") == "Page.javascriptDialogOpening":
+                self.send("Page.handleJavaScriptDialog", accept=True)
             return message
 
-    def call(self, method, **parameters):
-        """The answer to one question."""
+    def send(self, method, **parameters):
+        """Asks a question, and gives its number."""
         self.sent += 1
         request = {"id": self.sent, "method": method, "params": parameters}
         if self.session:
             request["sessionId"] = self.session
         self.socket.send(json.dumps(request))
+        return self.sent
+
+    def call(self, method, **parameters):
+        """The answer to one question."""
+        number = self.send(method, **parameters)
         while True:
             message = self.receive(f"{method} was not answered")
-            if message.get("id") == self.sent:
+            if message.get("id") == number:
                 if "error" in message:
                     raise Failure(f"{method}: {message['error']['message']}")
                 return message["result"]
@@ -168,6 +188,73 @@ class Browser:
         with open(path, "wb") as file:
             file.write(base64.b64decode(data))
 
+    def press(self, selector, seconds):
+        """Presses the mouse in the middle of an element, which is brought into view."""
+        quoted = json.dumps(selector)
+        self.wait_until(f"document.querySelector({quoted}) !== null")
+        place = self.evaluate(f"""(() => {{
+            const element = document.querySelector({quoted});
+            element.scrollIntoView({{ block: "center", behavior: "instant" }});
+            const box = element.getBoundingClientRect();
+            return {{ x: box.x + box.width / 2, y: box.y + box.height / 2 }};
+        }})()""")
+        mouse = dict(place, button="left", clickCount=1)
+        self.call("Input.dispatchMouseEvent", type="mousePressed", **mouse)
+        time.sleep(seconds)
+        self.call("Input.dispatchMouseEvent", type="mouseReleased", **mouse)
+
+    def key(self, name, seconds, shift):
+        """Presses a key."""
+        codes = {"Tab": 9, "Enter": 13, " ": 32, "ArrowLeft": 37, "ArrowRight": 39, "Home": 36, "End": 35}
+        key = {"key": name, "windowsVirtualKeyCode": codes[name], "modifiers": 8 if shift else 0}
+        text = {"Enter": "\r", " ": " "}.get(name)
+        self.call("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", **key, **({"text": text} if text else {}))
+        time.sleep(seconds)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **key)
+
+    def accessibility(self):
+        """The role and name of everything that assistive technology is told of."""
+        nodes = self.call("Accessibility.getFullAXTree")["nodes"]
+        return [
+            {"role": node["role"]["value"], "name": str(node.get("name", {}).get("value", ""))}
+            for node in nodes if not node["ignored"] and "value" in node.get("role", {})]
+
+    def take(self, step, values):
+        """Does one step; what it notes becomes a value."""
+        seconds = step.get("seconds", 0)
+        if "wait" in step:
+            self.wait_until(step["wait"])
+        elif "note" in step:
+            values[step["note"]] = self.evaluate(step["value"])
+        elif "click" in step or "hold" in step:
+            self.press(step.get("click") or step["hold"], seconds)
+        elif "key" in step:
+            self.key(step["key"], seconds, step.get("shift", False))
+        elif "type" in step:
+            self.call("Input.insertText", text=step["type"])
+        elif "choose" in step:
+            root = self.call("DOM.getDocument")["root"]["nodeId"]
+            node = self.call("DOM.querySelector", nodeId=root, selector=step["choose"])["nodeId"]
+            self.call("DOM.setFileInputFiles", nodeId=node, files=[step["path"]])
+        elif "accessibility" in step:
+            values[step["accessibility"]] = self.accessibility()
+        elif "screenshot" in step:
+            self.screenshot(step["screenshot"])
+        elif "reload" in step:
+            self.open(self.evaluate("location.href"))
+        elif "behind" in step:
+            self.cover(step["behind"])
+        else:
+            raise Failure(f"there is no step {step}")
+
+    def cover(self, isBehind):
+        """Opens another page in front of this one, or closes it."""
+        if isBehind:
+            self.other = self.call("Target.createTarget", url="about:blank")["targetId"]
+        else:
+            self.call("Target.closeTarget", targetId=self.other)
+            self.call("Page.bringToFront")
+
     def complaints(self):
         """Errors and warnings of the page and about it."""
         found = []
@@ -197,6 +284,8 @@ def main():
     parser.add_argument("--evaluate", metavar="EXPRESSION")
     parser.add_argument("--file", metavar="EXPRESSIONS.json")
     parser.add_argument("--wait-until", metavar="EXPRESSION")
+    parser.add_argument("--steps", metavar="STEPS.json")
+    parser.add_argument("--camera", metavar="FILE.mjpeg")
     parser.add_argument("--screenshot", metavar="FILE.png")
     parser.add_argument("--pdf", metavar="FILE.pdf")
     parser.add_argument("--dark", action="store_true")
@@ -212,7 +301,12 @@ def main():
     if options.evaluate:
         expressions["value"] = options.evaluate
 
-    with Browser(options.timeout) as browser:
+    steps = []
+    if options.steps:
+        with open(options.steps, encoding="utf-8") as file:
+            steps = json.load(file)
+
+    with Browser(options.timeout, options.camera) as browser:
         browser.call(
             "Emulation.setDeviceMetricsOverride", width=options.width, height=options.height, deviceScaleFactor=1,
             mobile=options.width < 600)
@@ -223,7 +317,10 @@ def main():
         browser.open(options.url)
         if options.wait_until:
             browser.wait_until(options.wait_until)
-        values = {name: browser.evaluate(expression) for name, expression in expressions.items()}
+        values = {}
+        for step in steps:
+            browser.take(step, values)
+        values.update({name: browser.evaluate(expression) for name, expression in expressions.items()})
         if options.screenshot:
             browser.screenshot(options.screenshot)
         if options.pdf:

@@ -1,0 +1,61 @@
+internal import FlyingFox
+internal import Foundation
+
+extension HTTPResponse {
+    /// A value as JSON.
+    static func json(_ value: some Encodable, _ status: HTTPStatusCode = .ok) throws -> HTTPResponse {
+        HTTPResponse(
+            statusCode: status, headers: [.contentType: "application/json"], body: try JSONEncoder().encode(value))
+    }
+
+    /// A sentence that says why there is nothing else.
+    static func failure(_ status: HTTPStatusCode, _ sentence: String) -> HTTPResponse {
+        let body = try? JSONEncoder().encode(["error": sentence])
+        return HTTPResponse(statusCode: status, headers: [.contentType: "application/json"], body: body ?? Data())
+    }
+}
+
+/// A request that cannot be answered as it is asked.
+struct Refusal: Error {
+    let status: HTTPStatusCode
+    let sentence: String
+
+    init(_ sentence: String, _ status: HTTPStatusCode = .badRequest) {
+        self.status = status
+        self.sentence = sentence
+    }
+}
+
+extension HTTPRequest {
+    /// The most bytes that a picture may have.
+    static let bodyLimit = 20 << 20
+
+    /// What it brings, which is no more than `bodyLimit`.
+    var boundedBody: Data {
+        get async throws {
+            let tooLarge = Refusal(
+                "A picture may have at most \(Self.bodyLimit >> 20) MB; choose a smaller one.", .payloadTooLarge)
+            if let count = bodySequence.count, count > Self.bodyLimit { throw tooLarge }
+            var body = Data()
+            for try await part in bodySequence {
+                body += part
+                if body.count > Self.bodyLimit { throw tooLarge }
+            }
+            guard !body.isEmpty else {
+                throw Refusal("There is no picture in the request; send the bytes of an image file.")
+            }
+            return body
+        }
+    }
+
+    /// The value of a parameter; `nil` where it is not given.
+    func parameter(_ name: String) -> String? { query.first { $0.name == name }?.value }
+
+    /// The label that is asked about.
+    var label: String {
+        get throws {
+            guard let label = parameter("label") else { throw Refusal("The request names no label; add ?label=….") }
+            return label
+        }
+    }
+}

@@ -1,0 +1,41 @@
+internal import FlyingFox
+internal import Foundation
+
+/// The files of the page, which lie in the program itself.
+enum Page {
+    /// What the page may do: nothing but what comes from the studio.
+    private static let policy =
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; media-src 'self' blob: mediastream:; "
+        + "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+
+    /// The file at a path; `nil` where there is none.
+    static func file(_ path: String) -> HTTPResponse? {
+        guard let (type, bytes) = files[path] else { return nil }
+        return HTTPResponse(
+            statusCode: .ok,
+            headers: [
+                .contentType: type, HTTPHeader("Content-Security-Policy"): policy,
+                HTTPHeader("Permissions-Policy"): "camera=(self), microphone=(), geolocation=()",
+            ], body: Data(bytes))
+    }
+
+    private static let script = "text/javascript; charset=utf-8"
+
+    private static let files: [String: (type: String, bytes: [UInt8])] = [
+        "/": ("text/html; charset=utf-8", PackageResources.index_html),
+        "/studio.css": ("text/css; charset=utf-8", PackageResources.studio_css),
+        "/icon.svg": ("image/svg+xml", PackageResources.icon_svg),
+        "/studio.js": (script, PackageResources.studio_js),
+        "/server.js": (script, PackageResources.server_js),
+        "/camera.js": (script, PackageResources.camera_js),
+        "/eye.js": (script, PackageResources.eye_js),
+        "/needle.js": (script, PackageResources.needle_js),
+        "/look.js": (script, PackageResources.look_js),
+        "/teach.js": (script, PackageResources.teach_js),
+        "/curves.js": (script, PackageResources.curves_js),
+        "/history.js": (script, PackageResources.history_js),
+        "/store.js": (script, PackageResources.store_js),
+        "/zip.js": (script, PackageResources.zip_js),
+        "/parts.js": (script, PackageResources.parts_js),
+    ]
+}

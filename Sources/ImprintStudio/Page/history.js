@@ -1,0 +1,126 @@
+// The shutter, and the pictures it took: each with its label burnt in, by categories.
+
+import { picture } from "./eye.js";
+import { held } from "./look.js";
+import { find, focusOn, hear, make, percent, say } from "./parts.js";
+import { store } from "./store.js";
+import { zip } from "./zip.js";
+
+let pictures = [];
+let best = null;
+const addresses = [];
+
+/** The picture with a strip at its foot that says what was seen. */
+async function burnt(blob, text) {
+  const image = await createImageBitmap(blob);
+  const canvas = make("canvas", { width: image.width, height: image.height });
+  const context = canvas.getContext("2d"), size = Math.max(12, Math.round(Math.min(image.width, image.height) / 16));
+  context.drawImage(image, 0, 0);
+  context.fillStyle = "rgb(22 25 29 / 85%)";
+  context.fillRect(0, image.height - 2 * size, image.width, 2 * size);
+  context.fillStyle = "#ffffff";
+  context.font = `600 ${size}px system-ui, sans-serif`;
+  context.textBaseline = "middle";
+  context.fillText(text, size * 0.7, image.height - size, image.width - 1.4 * size);
+  image.close();
+  return new Promise((done, fail) => canvas.toBlob(
+    (result) => (result ? done(result) : fail(new Error("The picture is too large for this browser."))), "image/jpeg", 0.92));
+}
+
+async function shoot() {
+  const seen = best, reason = held();
+  if (reason) return say(`Held back: “${reason.label}” was seen, so the picture is not kept.`);
+  try {
+    const blob = await picture({ whole: true });
+    if (!blob) return;
+    const label = seen?.label ?? "Unlabelled";
+    const text = seen ? `${label}  ${percent(seen.confidence)}` : label;
+    await store.put({ label, confidence: seen?.confidence ?? null, category: label, date: new Date(), blob: await burnt(blob, text) });
+    say(`Kept: ${text}.`);
+    await load();
+  } catch (error) {
+    say(error.name === "InvalidStateError" ? "This browser cannot read the picture, so it is not kept." : error.message);
+  }
+}
+
+function item(kept) {
+  const address = URL.createObjectURL(kept.blob);
+  addresses.push(address);
+  const name = `${kept.label}, ${kept.date.toLocaleString()}`;
+  return make("li", {},
+    make("img", { src: address, alt: `Picture: ${name}`, loading: "lazy" }),
+    make("p", {}, make("b", {}, make("bdi", { textContent: kept.label })),
+      kept.confidence === null ? "" : ` ${percent(kept.confidence)}`),
+    make("p", { className: "soft small", textContent: kept.date.toLocaleString() }),
+    make("input", {
+      value: kept.category, list: "categories", maxLength: 60, "aria-label": `Category of ${name}`,
+      onchange: async (event) => {
+        kept.category = event.target.value.trim() || kept.label;
+        await store.put(kept);
+        await load();
+      },
+    }),
+    make("div", { className: "row" },
+      make("a", { className: "button", href: address, download: fileName(kept), textContent: "Save", "aria-label": `Save ${name}` }),
+      make("button", {
+        className: "quiet", textContent: "Delete", "aria-label": `Delete ${name}`,
+        onclick: async () => {
+          await store.remove(kept.id);
+          await load();
+          focusOn(find("category"));
+        },
+      })));
+}
+
+const plain = (text) => text.replace(/[^\p{L}\p{N} _-]/gu, "_").slice(0, 60) || "picture";
+const fileName = (kept) => `${kept.date.toISOString().slice(0, 19).replace(/:/g, "-")} ${plain(kept.label)}.jpg`;
+
+function show() {
+  const filter = find("category"), categories = [...new Set(pictures.map((kept) => kept.category))].sort();
+  const chosen = categories.includes(filter.value) ? filter.value : "";
+  filter.replaceChildren(new Option("all", ""), ...categories.map((category) => new Option(category, category)));
+  filter.value = chosen;
+  find("categories").replaceChildren(...categories.map((category) => new Option(category, category)));
+  for (const address of addresses.splice(0)) URL.revokeObjectURL(address);
+  const shown = chosenPictures();
+  find("pictures").replaceChildren(...shown.map(item));
+  find("history-state").textContent = pictures.length === 0 ? "No pictures yet: take one with the shutter."
+    : shown.length === pictures.length ? `${pictures.length} kept.` : `${shown.length} of ${pictures.length} kept.`;
+  find("export").disabled = find("delete-all").disabled = shown.length === 0;
+  find("delete-all").textContent = chosen ? "Delete these" : "Delete all";
+}
+
+const chosenPictures = () => pictures.filter((kept) => !find("category").value || kept.category === find("category").value);
+
+async function load() {
+  pictures = (await store.all()).reverse();
+  show();
+}
+
+/** One file with the pictures shown, in folders by category, and what was seen in each. */
+async function exported() {
+  const files = chosenPictures().map((kept, place) => ({
+    name: `${plain(kept.category)}/${place + 1} ${fileName(kept)}`, blob: kept.blob, date: kept.date, kept,
+  }));
+  const list = files.map(({ name, kept: { label, confidence, category, date } }) => ({ file: name, label, confidence, category, date }));
+  const listing = { name: "pictures.json", blob: new Blob([JSON.stringify(list, null, 2)]), date: new Date() };
+  const address = URL.createObjectURL(await zip([...files, listing]));
+  make("a", { href: address, download: "imprint-pictures.zip" }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60000);
+  find("history-state").textContent = `Exported ${files.length} as imprint-pictures.zip.`;
+}
+
+find("shutter").addEventListener("click", shoot);
+find("category").addEventListener("change", show);
+find("export").addEventListener("click", exported);
+find("delete-all").addEventListener("click", async () => {
+  const doomed = chosenPictures();
+  if (!confirm(`Delete ${doomed.length === 1 ? "this picture" : `these ${doomed.length} pictures`} for good?`)) return;
+  for (const kept of doomed) await store.remove(kept.id);
+  await load();
+  focusOn(find("category"));
+});
+hear("seen", (sight) => { best = sight?.observations[0] ?? null; });
+hear("model", () => { best = null; });
+
+export const openHistory = () => load().catch((error) => { find("history-state").textContent = error.message; });

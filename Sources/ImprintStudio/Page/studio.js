@@ -1,0 +1,39 @@
+// Puts the page together: tabs, and what there is at first.
+
+import "./look.js";
+import "./needle.js";
+import "./eye.js";
+import { openHistory } from "./history.js";
+import { find, say } from "./parts.js";
+import { openTeaching } from "./teach.js";
+
+const tabs = [...document.querySelectorAll("[role=tab]")];
+
+function select(tab) {
+  for (const other of tabs) {
+    other.setAttribute("aria-selected", String(other === tab));
+    other.tabIndex = other === tab ? 0 : -1;
+    find(other.getAttribute("aria-controls")).hidden = other !== tab;
+  }
+}
+
+for (const [place, tab] of tabs.entries()) {
+  tab.addEventListener("click", () => select(tab));
+  tab.addEventListener("keydown", (event) => {
+    const next = { ArrowRight: place + 1, ArrowLeft: place - 1, Home: 0, End: tabs.length - 1 }[event.key];
+    if (next === undefined) return;
+    event.preventDefault();
+    const target = tabs.at(next % tabs.length);
+    select(target);
+    target.focus();
+  });
+}
+
+openHistory();
+try {
+  await openTeaching();
+  if (document.body.dataset.model === "none") select(find("tab-teach"));
+} catch (error) {
+  say(error.message);
+}
+document.body.dataset.ready = "true";

@@ -1,0 +1,85 @@
+internal import FlyingFox
+public import Foundation
+public import Imprint
+internal import ImprintCore
+internal import ImprintFormats
+internal import ImprintImages
+internal import ImprintLive
+
+/// A page on this machine that looks through the camera, shows what a model sees, and teaches it.
+///
+/// It listens on 127.0.0.1 alone, and is open to the browser that was given `url` with its token. Photos stay in memory; see docs/studio.md.
+public final class Studio: Sendable {
+    /// The port that is tried where none is asked for; any free one is taken where it is in use.
+    public static let usualPort = 8094
+
+    /// Where the page is, with the token that lets in.
+    public let url: URL
+    private let server: LocalServer
+    private let access: Access
+    let teacher: Teacher
+    private let name: String?
+
+    /// Starts to serve.
+    /// - Parameters:
+    ///   - classifier: The model to begin with; where `nil`, the first one is trained in the page.
+    ///   - name: What the page calls it.
+    ///   - port: The port; the usual or a free one where `nil`.
+    /// - Throws: `LocalServerError` where the port cannot be had.
+    public init(_ classifier: ImageClassifier?, name: String? = nil, port: Int? = nil) async throws {
+        server = try await LocalServer(port: port, usualPort: Self.usualPort)
+        access = Access(port: server.url.port ?? 80)
+        teacher = Teacher(classifier)
+        self.name = name
+        url = server.url.appending(queryItems: [URLQueryItem(name: "token", value: access.token)])
+        await server.serve { [self] request in
+            if let answer = access.gate(request) { return answer }
+            do {
+                return try await answer(request)
+            } catch let refusal as Refusal {
+                return .failure(refusal.status, refusal.sentence)
+            } catch let error as ImageError {
+                return .failure(.unprocessableContent, "\(error)")
+            }
+        }
+    }
+
+    /// Ends a lesson that is under way, and stops.
+    public func stop() async {
+        await teacher.stop()
+        await server.stop()
+    }
+
+    private func answer(_ request: HTTPRequest) async throws -> HTTPResponse {
+        switch (request.method, request.path) {
+        case (.GET, "/model"): return try .json(ModelAnswer(teacher, name: name))
+        case (.POST, "/classify"): return try await classify(request)
+        case (.GET, "/examples"): return try .json(ExamplesAnswer(teacher.examples, teacher))
+        case (.POST, "/classes"):
+            let label = try request.label
+            return try collected { try $0.add(class: label) }
+        case (.POST, "/examples"):
+            let (label, photo) = (try request.label, try await request.boundedBody)
+            _ = try await onThreadOfItsOwn { try image(photo) }
+            return try collected { try $0.add(photo, to: label) }
+        case (.DELETE, "/classes"):
+            let label = try request.label
+            return try collected { try $0.remove(label) }
+        case (.GET, "/lesson"): return try await lesson(request)
+        case (.POST, "/lesson"):
+            try teacher.start()
+            return try .json(teacher.lesson)
+        case (.DELETE, "/lesson"):
+            await teacher.stop()
+            return try .json(teacher.lesson)
+        case (.POST, "/revert"):
+            try teacher.revert()
+            return try .json(ModelAnswer(teacher, name: name))
+        case (.GET, "/learned"): return try learned()
+        case (.GET, let path):
+            if let file = Page.file(path) { return file }
+            fallthrough
+        default: throw Refusal("There is nothing at \(request.path).", .notFound)
+        }
+    }
+}

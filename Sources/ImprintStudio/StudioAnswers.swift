@@ -1,0 +1,119 @@
+internal import FlyingFox
+internal import Foundation
+internal import Imprint
+internal import ImprintImages
+
+/// What the page is told of the model in use.
+struct ModelAnswer: Encodable {
+    /// What it is called; missing where there is none yet.
+    let name: String?
+    let labels: [String]
+    /// Whether examples personalize the model; a new one is trained of them where it is false.
+    let personalizes: Bool
+    /// Whether there is something to take away, or to go back from.
+    let hasLearned: Bool
+
+    init(_ teacher: Teacher, name: String?) {
+        let classifier = teacher.classifier
+        self.name = classifier.map { _ in name ?? "A new model" }
+        labels = classifier?.labels ?? []
+        personalizes = teacher.given != nil
+        hasLearned = teacher.learned != nil
+    }
+}
+
+/// What the page is told of what was collected.
+struct ExamplesAnswer: Encodable {
+    struct Class: Encodable {
+        let label: String
+        let count: Int
+    }
+
+    let classes: [Class]
+    let byteCount: Int
+    let byteLimit: Int
+    /// What is missing to learn from them; left out where nothing is.
+    let shortage: String?
+
+    init(_ examples: Examples, _ teacher: Teacher) {
+        classes = examples.classes.map { Class(label: $0.label, count: $0.photos.count) }
+        byteCount = examples.byteCount
+        byteLimit = Examples.byteLimit
+        shortage = teacher.shortage(of: examples)
+    }
+}
+
+/// What was seen in a picture.
+private struct Sight: Encodable {
+    struct Seen: Encodable {
+        let label: String
+        let confidence: Float
+        let box: Observation.Box?
+    }
+
+    /// All labels, best first.
+    let observations: [Seen]
+    let seconds: Double
+
+    init(_ observations: [Observation], seconds: Double) {
+        self.observations = observations.map { Seen(label: $0.label, confidence: $0.confidence, box: $0.box) }
+        self.seconds = seconds
+    }
+}
+
+extension Studio {
+    func classify(_ request: HTTPRequest) async throws -> HTTPResponse {
+        guard let classifier = teacher.classifier else {
+            throw Refusal("There is no model yet: teach two classes, and one is trained.", .conflict)
+        }
+        let (region, photo) = (try request.region, try await request.boundedBody)
+        let clock = ContinuousClock()
+        let began = clock.now
+        var request = ClassificationRequest(classifier)
+        request.regionOfInterest = region
+        let observations = try await request.perform(on: .data(photo))
+        return try .json(Sight(observations, seconds: (clock.now - began).seconds))
+    }
+
+    func collected(_ change: (inout Examples) throws -> Void) throws -> HTTPResponse {
+        try .json(ExamplesAnswer(teacher.collect(change), teacher))
+    }
+
+    /// What the lesson has come to, as soon as that is more than the asker knows, or after ten seconds.
+    func lesson(_ request: HTTPRequest) async throws -> HTTPResponse {
+        let known = request.parameter("after").flatMap { Int($0) } ?? -1
+        let deadline = ContinuousClock().now + .seconds(10)
+        while teacher.lesson.version <= known, .now < deadline { try await Task.sleep(for: .milliseconds(30)) }
+        return try .json(teacher.lesson)
+    }
+
+    func learned() throws -> HTTPResponse {
+        guard let file = teacher.learned else { throw Refusal("Nothing was learned yet.", .notFound) }
+        return HTTPResponse(
+            statusCode: .ok,
+            headers: [
+                .contentType: "application/octet-stream",
+                .contentDisposition:
+                    "attachment; filename=\"\(teacher.given == nil ? "model" : "personalization").imprint\"",
+            ], body: file)
+    }
+}
+
+extension HTTPRequest {
+    /// The part of the picture that is asked about; all of it where none is given.
+    fileprivate var region: NormalizedRectangle {
+        get throws {
+            let names = ["x", "y", "width", "height"]
+            let given = names.compactMap(parameter)
+            if given.isEmpty { return .all }
+            let numbers = given.compactMap { Float($0) }
+            guard numbers.count == 4, numbers.allSatisfy({ (0...1).contains($0) }), numbers[2] > 0, numbers[3] > 0,
+                numbers[0] + numbers[2] <= 1, numbers[1] + numbers[3] <= 1
+            else {
+                throw Refusal(
+                    "A region has x, y, width and height, shares of the picture from 0 to 1 that lie within it.")
+            }
+            return NormalizedRectangle(x: numbers[0], y: numbers[1], width: numbers[2], height: numbers[3])
+        }
+    }
+}

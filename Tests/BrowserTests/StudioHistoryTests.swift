@@ -1,0 +1,159 @@
+import Foundation
+import ImprintImages
+import ImprintStudio
+import TestSupport
+import Testing
+
+/// What the studio keeps, and what it holds back.
+@Suite("Studio's history", .enabled(if: Browser.isHere, Browser.advice)) struct StudioHistoryTests {
+    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
+
+    private struct Kept: Decodable, Sendable {
+        let none: String
+        let state: String
+        let alt: String
+        let strip: [Int]
+        let above: [Int]
+        let categories: [String]
+        let mine: Int
+        let filtered: String
+        let reloaded: String
+        let zip: String
+        let left: String
+        let overflow: Int
+        let end: String
+    }
+
+    private struct Archive: Decodable {
+        struct Entry: Decodable {
+            let file: String
+            let label: String
+            let confidence: Double?
+            let category: String
+        }
+        let names: [String]
+        let damaged: String?
+        let list: [Entry]
+        let jpegs: Int
+    }
+
+    /// The colour of a kept picture at a share of its height, in the middle.
+    private static func color(at height: Double) -> String {
+        """
+        (async () => { const image = document.querySelector('#pictures img'); image.loading = 'eager'; await image.decode();
+          const canvas = document.createElement('canvas'); canvas.width = image.naturalWidth; canvas.height = image.naturalHeight;
+          const context = canvas.getContext('2d'); context.drawImage(image, 0, 0);
+          return [...context.getImageData(image.naturalWidth * .9, image.naturalHeight * \(height), 1, 1).data.slice(0, 3)] })()
+        """
+    }
+
+    @Test(
+        "The shutter keeps pictures with their label, to look through, export and delete", arguments: StudioTests.widths
+    )
+    func history(width: Int) async throws {
+        try await StudioSamples.withStudio { studio, folder in
+            let view = Browser.View(width: width, camera: try StudioSamples.camera([.bright], in: folder))
+            let count = "document.querySelectorAll('#pictures li').length"
+            let state = Self.text("history-state")
+            let sight: Browser.Sight<Kept> = try await StudioSamples.look(
+                studio, view,
+                [
+                    .wait("\(Self.text("label")) === 'Bright'"), .click("#tab-history"), .note("none", state),
+                    .click("#shutter"), .wait("\(count) === 1"), .click("#shutter"), .wait("\(count) === 2"),
+                    .note("state", state), .note("alt", "document.querySelector('#pictures img').alt"),
+                    .note("strip", Self.color(at: 0.96)), .note("above", Self.color(at: 0.5)),
+                    // A category of one's own for the first one, typed.
+                    .note("ready", "document.querySelector('#pictures input').select()"),
+                    .click("#pictures li:first-child input"),
+                    .note("all", "document.activeElement.select()"), .type("Mine"), .key("Enter"),
+                    .wait("[...document.getElementById('category').options].length === 3"),
+                    .note(
+                        "categories",
+                        "[...document.getElementById('category').options].map(option => option.textContent)"),
+                    .note(
+                        "chosen",
+                        """
+                        (() => { const filter = document.getElementById('category'); filter.value = 'Mine';
+                          filter.dispatchEvent(new Event('change')); return 1 })()
+                        """),
+                    .note("mine", count), .note("filtered", state), .reload,
+                    .wait("document.body.dataset.ready === 'true'"),
+                    .click("#tab-history"), .wait("\(count) === 2"), .note("reloaded", state),
+                    .note(
+                        "spy",
+                        "(() => { const make = URL.createObjectURL; URL.createObjectURL = blob => { window.made = blob; return make(blob) } })()"
+                    ),
+                    .click("#export"), .wait("\(state).startsWith('Exported')"),
+                    .note(
+                        "zip",
+                        """
+                        new Promise(done => { const reader = new FileReader(); reader.onload = () => done(reader.result.split(',')[1]);
+                          reader.readAsDataURL(window.made) })
+                        """),
+                    .note("overflow", "document.scrollingElement.scrollWidth - innerWidth"),
+                    .click("#pictures li:first-child .quiet"), .wait("\(count) === 1"), .note("left", state),
+                    .click("#delete-all"), .wait("\(count) === 0"), .note("end", state),
+                ])
+            let seen = sight.values
+            #expect(seen.none == "No pictures yet: take one with the shutter." && seen.state == "2 kept.")
+            #expect(seen.alt.hasPrefix("Picture: Bright, "))
+            // The strip is dark, what the camera sees is not.
+            #expect(seen.strip.max() ?? 255 < 100 && seen.above.min() ?? 0 > 150)
+            #expect(seen.categories == ["all", "Bright", "Mine"] && seen.mine == 1 && seen.filtered == "1 of 2 kept.")
+            #expect(seen.reloaded == "2 kept." && seen.left == "1 kept." && seen.end.hasPrefix("No pictures yet"))
+            #expect(seen.overflow <= 0 && sight.console == [])
+            let file = folder.appending(path: "pictures.zip")
+            try #require(Data(base64Encoded: seen.zip)).write(to: file)
+            let archive = try JSONDecoder().decode(
+                Archive.self, from: Python.output(of: "BrowserTests/Fixtures/list_zip.py", [file.path]))
+            #expect(archive.damaged == nil && archive.names.count == 3 && archive.jpegs == 2)
+            #expect(
+                Set(archive.list.map(\.category)) == ["Bright", "Mine"]
+                    && archive.list.allSatisfy { $0.label == "Bright" })
+            #expect(Set(archive.list.map(\.file)).isSubset(of: archive.names))
+        }
+    }
+
+    private struct Gate: Decodable, Sendable {
+        let open: String
+        let unknown: Bool
+        let curtain: String
+        let blur: String
+        let state: String
+        let said: String
+        let kept: Int
+        let passed: String
+        let chips: Int
+    }
+
+    @Test("The gate covers what bears a label, and does not keep it", arguments: StudioTests.widths) func gate(
+        width: Int
+    ) async throws {
+        try await StudioSamples.withStudio { studio, folder in
+            let view = Browser.View(width: width, camera: try StudioSamples.camera([.bright], in: folder))
+            let isHeld = "document.getElementById('picture').classList.contains('held')"
+            let sight: Browser.Sight<Gate> = try await StudioSamples.look(
+                studio, view,
+                [
+                    .wait("\(Self.text("label")) === 'Bright'"), .note("open", Self.text("gate-state")),
+                    .click("#gate-label"), .type("Unheard of"), .key("Enter"),
+                    .note("unknown", "!document.getElementById('gate-label').checkValidity() && !\(isHeld)"),
+                    .note("all", "document.getElementById('gate-label').select()"), .type("Bright"), .key("Enter"),
+                    .wait(isHeld),
+                    .note("curtain", Self.text("curtain")),
+                    .note("blur", "getComputedStyle(document.getElementById('video')).filter"),
+                    .note("state", Self.text("gate-state")), .click("#shutter"), .wait("\(Self.text("said")) !== ''"),
+                    .note("said", Self.text("said")), .note("kept", "document.querySelectorAll('#pictures li').length"),
+                    .click("#gated button"), .wait("!\(isHeld)"), .note("passed", Self.text("gate-state")),
+                    .note("chips", "document.querySelectorAll('#gated li').length"),
+                ])
+            let seen = sight.values
+            #expect(seen.open == "The gate is open: it has no labels." && seen.unknown)
+            #expect(seen.curtain.hasPrefix("Held back: Bright ") && seen.blur.hasPrefix("blur("))
+            #expect(seen.state == "Held back: “Bright” was seen.")
+            #expect(seen.said == "Held back: “Bright” was seen, so the picture is not kept." && seen.kept == 0)
+            #expect(seen.passed == "The gate is open: it has no labels." && seen.chips == 0)
+            #expect(sight.console == [])
+        }
+    }
+}

@@ -1,0 +1,103 @@
+import Foundation
+import Imprint
+import ImprintCore
+import ImprintImages
+import ImprintStudio
+import TestSupport
+
+/// Pictures, models and a camera that tests of the studio draw.
+enum StudioSamples {
+    /// What a picture shows: noise around a colour, in stripes or not.
+    enum Kind: String, CaseIterable {
+        case bright = "Bright"
+        case dark = "Dark"
+        case stripes = "<b>Stripes"
+    }
+
+    static func picture(_ kind: Kind, seed: UInt64, width: Int = 96, height: Int = 72) -> Image {
+        var stream = RandomStream(seed: seed, kind.rawValue)
+        var image = Image(width: width, height: height)
+        for row in 0..<height {
+            for place in (row * width * 3)..<((row + 1) * width * 3) {
+                let base =
+                    switch kind {
+                    case .bright: 190
+                    case .dark: 20
+                    case .stripes: row / (height / 6) % 2 == 0 ? 200 : 10
+                    }
+                image.samples[place] = UInt8(base + stream.index(below: 50))
+            }
+        }
+        return image
+    }
+
+    static func write(_ kind: Kind, seed: UInt64 = 100, to folder: URL) throws -> URL {
+        let file = folder.appending(path: "\(kind).jpg")
+        try ImageFile.write(picture(kind, seed: seed, width: 640, height: 480), to: file)
+        return file
+    }
+
+    /// A small model that tells bright from dark, as a file.
+    static func model(in folder: URL) async throws -> URL {
+        let photos = folder.appending(path: "photos")
+        for kind in [Kind.bright, .dark] {
+            let own = photos.appending(path: kind.rawValue)
+            try FileManager.default.createDirectory(at: own, withIntermediateDirectories: true)
+            for number in 0..<12 {
+                try ImageFile.write(picture(kind, seed: UInt64(number)), to: own.appending(path: "\(number).png"))
+            }
+        }
+        var configuration = TrainingConfiguration()
+        configuration.start = .network("logonet", width: 0.125)
+        configuration.inputSize = 16
+        configuration.batchSize = 8
+        configuration.epochs = 6
+        configuration.validation = .split(.none)
+        let model = folder.appending(path: "model.imprint")
+        for try await case .finished(let result) in Trainer(
+            folder: try ImageFolder(at: photos), configuration: configuration
+        ).start() {
+            try result.weights.write(to: model)
+        }
+        return model
+    }
+
+    /// What a camera shows: so many seconds of each kind in turn, at 30 pictures a second.
+    static func camera(_ kinds: [Kind], seconds: Double = 1, in folder: URL) throws -> URL {
+        let file = folder.appending(path: "camera.mjpeg")
+        let pictures = try kinds.flatMap { kind in
+            let picture = try ImageFile.encodeJPEG(Self.picture(kind, seed: 50, width: 640, height: 480))
+            return Array(repeating: picture, count: Int(30 * seconds)).joined()
+        }
+        try Data(pictures).write(to: file)
+        return file
+    }
+
+    /// Opens a studio with a model of bright and dark, or without one, for as long as `body` lasts.
+    static func withStudio<Value>(
+        hasModel: Bool = true, _ body: (_ studio: Studio, _ folder: URL) async throws -> Value
+    ) async throws -> Value {
+        try await withTemporaryFolder { folder in
+            let classifier = hasModel ? try ImageClassifier(contentsOf: try await model(in: folder)) : nil
+            let studio = try await Studio(classifier, name: hasModel ? "bright" : nil)
+            do {
+                let value = try await body(studio, folder)
+                await studio.stop()
+                return value
+            } catch {
+                await studio.stop()
+                throw error
+            }
+        }
+    }
+
+    /// What a user sees after some steps, as `Browser.look` tells it, on a thread that no task needs.
+    static func look<Values: Decodable & Sendable>(
+        _ studio: Studio, _ view: Browser.View, _ steps: [Browser.Step], timeout: Int = 30
+    ) async throws -> Browser.Sight<Values> {
+        try await onThreadOfItsOwn { [url = studio.url] in
+            try Browser.look(
+                at: url, view, waitingFor: "document.body.dataset.ready === 'true'", steps: steps, timeout: timeout)
+        }
+    }
+}

@@ -1,0 +1,143 @@
+import Foundation
+import Imprint
+import ImprintStudio
+import TestSupport
+import Testing
+
+/// Teaching in the studio, and what the needle says of it.
+@Suite("Studio's lessons", .enabled(if: Browser.isHere, Browser.advice)) struct StudioTeachingTests {
+    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
+    private static let counts =
+        "[...document.querySelectorAll('#classes .count')].map(count => parseInt(count.textContent))"
+    private static let points = "[...document.querySelectorAll('#curves .line')].map(line => line.points.length)"
+    private static let stage = "document.getElementById('lesson').dataset.stage"
+
+    private struct Personalised: Decodable, Sendable {
+        let before: String
+        let name: String
+        let too: String
+        let one: [Int]
+        let many: [Int]
+        let room: String
+        let start: String
+        let points: [Int]
+        let losses: [String]
+        let lesson: String
+        let model: String
+        let after: String
+        let top: [String]
+        let bytes: Int
+        let reverted: String
+        let revertedModel: String
+        let overflow: Int
+        let gone: [Int]
+    }
+
+    @Test("A model learns a label from a held button, with curves, and forgets it again", arguments: StudioTests.widths)
+    func personalize(width: Int) async throws {
+        try await StudioSamples.withStudio { studio, folder in
+            let stripes = try StudioSamples.write(.stripes, to: folder)
+            let view = Browser.View(width: width, camera: try StudioSamples.camera([.stripes], in: folder))
+            let sight: Browser.Sight<Personalised> = try await StudioSamples.look(
+                studio, view,
+                [
+                    .wait("\(Self.text("percent")) !== '–'"), .note("before", Self.text("label")),
+                    .click("#tab-teach"), .note("start", Self.text("start")),
+                    .click("#class-name"), .type(StudioSamples.Kind.stripes.rawValue), .key("Enter"),
+                    .wait("document.activeElement.className === 'hold'"),
+                    .note("name", "document.querySelector('#classes bdi').textContent"),
+                    .note("too", Self.text("shortage")),
+                    // By keyboard: a tap, then held; by mouse then.
+                    .key(" "), .wait("\(Self.counts)[0] === 1"), .note("one", Self.counts),
+                    .key(" ", seconds: 1), .wait("\(Self.counts)[0] >= 3"), .hold(".hold", seconds: 1),
+                    .wait("\(Self.counts)[0] >= 6"),
+                    .note("many", Self.counts), .note("room", Self.text("room")),
+                    .click("#start"), .wait("\(Self.stage) === 'learned'"), .note("points", Self.points),
+                    .note("losses", "[...document.querySelectorAll('#curves b')].map(now => now.textContent)"),
+                    .note("lesson", Self.text("lesson")), .wait("\(Self.text("label")) === '<b>Stripes'"),
+                    .note("model", Self.text("model")), .note("after", Self.text("label")),
+                    .note("top", "[...document.querySelectorAll('#top .name')].map(name => name.textContent)"),
+                    .note("bytes", "fetch('learned').then(file => file.arrayBuffer()).then(bytes => bytes.byteLength)"),
+                    .note("overflow", "document.scrollingElement.scrollWidth - innerWidth"),
+                    .click("#revert"),
+                    .wait(
+                        "\(Self.text("label")) === '\(StudioSamples.Kind.bright.rawValue)' || \(Self.text("label")) === 'Dark'"
+                    ),
+                    .note("reverted", Self.text("label")), .note("revertedModel", Self.text("model")),
+                    .click("#classes .quiet"), .wait("\(Self.counts).length === 0"), .note("gone", Self.counts),
+                ])
+            let seen = sight.values
+            #expect(
+                ["Bright", "Dark"].contains(seen.before) && seen.name == "<b>Stripes" && seen.start == "Personalise")
+            #expect(seen.too == "“<b>Stripes” has 0 of the 3 examples that a class needs.")
+            #expect(seen.one == [1] && seen.many[0] >= 6 && seen.room.contains("of 64 MB"))
+            // 200 steps, of which every tenth and the last are told.
+            #expect(seen.points == [21, 21] && seen.losses.count == 2)
+            #expect(seen.lesson.hasPrefix("Learned from ") && seen.model == "bright, personalised")
+            #expect(
+                seen.after == "<b>Stripes" && Set(seen.top) == ["Bright", "Dark", "<b>Stripes"] && seen.bytes > 100)
+            #expect(
+                seen.reverted == seen.before && seen.revertedModel == "bright" && seen.gone == [] && seen.overflow <= 0)
+            #expect(sight.console == [])
+            _ = stripes
+        }
+    }
+
+    private struct Trained: Decodable, Sendable {
+        let none: String
+        let tab: String
+        let start: String
+        let shortage: String
+        let disabled: Bool
+        let points: [Int]
+        let lesson: String
+        let model: String
+        let first: String
+        let second: String
+        let name: String
+        let stopped: String
+    }
+
+    @Test("Without a model, one is trained from photos, and can be stopped", arguments: StudioTests.widths)
+    func train(width: Int) async throws {
+        try await StudioSamples.withStudio(hasModel: false) { studio, folder in
+            let kinds = [StudioSamples.Kind.bright, .dark]
+            let photos = try kinds.map { try StudioSamples.write($0, to: folder) }
+            let collect = zip(kinds, photos).enumerated().flatMap { place, pair -> [Browser.Step] in
+                let button = "#classes li:nth-child(\(place + 1)) .hold"
+                return [.click("#class-name"), .type(pair.0.rawValue), .key("Enter"), .choose("#file", pair.1)]
+                    + (1...4).flatMap { [.click(button), .wait("\(Self.counts)[\(place)] === \($0)")] }
+            }
+            let sight: Browser.Sight<Trained> = try await StudioSamples.look(
+                studio, Browser.View(width: width),
+                [
+                    .note("none", Self.text("label")),
+                    .note("tab", "document.querySelector('[role=tab][aria-selected=true]').textContent"),
+                    .note("start", Self.text("start")), .note("shortage", Self.text("shortage")),
+                    .note("disabled", "document.getElementById('start').disabled"),
+                ] + collect + [
+                    .click("#start"), .wait("\(Self.stage) === 'running'"), .click("#stop"),
+                    .wait("\(Self.stage) === 'stopped'"),
+                    .note("stopped", Self.text("lesson")),
+                    .click("#start"), .wait("\(Self.stage) === 'learned'"), .note("points", Self.points),
+                    .note("lesson", Self.text("lesson")), .note("model", Self.text("model")),
+                    .wait("\(Self.text("label")) === 'Dark'"), .note("second", Self.text("label")),
+                    .choose("#file", photos[0]), .wait("\(Self.text("label")) === 'Bright'"),
+                    .note("first", Self.text("label")),
+                    .note("name", "document.getElementById('learned').download"),
+                ])
+            let seen = sight.values
+            #expect(
+                seen.none == "No model yet" && seen.tab == "Teach" && seen.start == "Train a model" && seen.disabled)
+            #expect(seen.shortage == "A new model tells classes apart: add 2 more and collect examples of each.")
+            #expect(seen.stopped == "Stopped; the model is as it was.")
+            #expect(seen.points == [40, 40] && seen.lesson == "Learned from 8 examples.")
+            #expect(
+                seen.model == "A new model" && seen.first == "Bright" && seen.second == "Dark"
+                    && seen.name == "model.imprint")
+            #expect(sight.console == [])
+            let left = try FileManager.default.contentsOfDirectory(atPath: FileManager.default.temporaryDirectory.path)
+            #expect(!left.contains { $0.hasPrefix("imprint-studio-") })
+        }
+    }
+}

@@ -1,0 +1,174 @@
+import Foundation
+import Imprint
+import ImprintCore
+import ImprintImages
+import ImprintStudio
+import TestSupport
+import Testing
+
+/// The studio as its user sees it.
+@Suite("Studio in a browser", .enabled(if: Browser.isHere, Browser.advice)) struct StudioTests {
+    static let widths = [1280, 390]
+
+    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
+    private static func isShown(_ id: String) -> String { "document.getElementById('\(id)').checkVisibility()" }
+    private static let isLive = "document.body.dataset.eye === 'live'"
+    private static let label = text("label")
+
+    /// Nothing of the page went wrong, and it asked nobody but the studio.
+    private func check<Values>(_ sight: Browser.Sight<Values>, _ studio: Studio) throws {
+        let own = "http://127.0.0.1:\(try #require(studio.url.port))/"
+        #expect(sight.console == [])
+        #expect(sight.requests.count > 5)
+        #expect(sight.requests.allSatisfy { $0.hasPrefix(own) || $0.hasPrefix("blob:\(own)") })
+    }
+
+    private struct Live: Decodable, Sendable {
+        let percent: String
+        let value: Double
+        let spoken: String
+        let top: [String]
+        let turn: String
+        let expected: String
+        let alt: String
+        let altOfNone: String
+        let chosen: String
+        let overflow: Int
+        let paused: String
+        let tracks: Int
+        let before: Int
+        let after: Int
+        let hidden: String
+    }
+
+    @Test(
+        "It shows once a second what the camera sees, and does nothing while it is paused or hidden", arguments: widths)
+    func live(width: Int) async throws {
+        try await StudioSamples.withStudio { studio, folder in
+            let view = Browser.View(width: width, camera: try StudioSamples.camera([.bright], in: folder))
+            let count = "performance.getEntriesByName(new URL('classify', location).href).length"
+            let sight: Browser.Sight<Live> = try await StudioSamples.look(
+                studio, view,
+                [
+                    .wait("\(Self.label) === 'Bright'"), .wait("\(count) >= 3"), .note("percent", Self.text("percent")),
+                    .note("value", "Number(document.getElementById('meter').getAttribute('aria-valuenow'))"),
+                    .note("spoken", Self.text("spoken")),
+                    .note(
+                        "top",
+                        "[...document.querySelectorAll('#top li')].map(one => one.innerText.replace(/\\s+/g, ' '))"),
+                    .note("turn", "document.querySelector('.needle').style.transform"),
+                    .note("expected", "`rotate(${parseFloat(\(Self.text("percent"))) * 1.8 - 90}deg)`"),
+                    .note("alt", Self.text("alt")),
+                    // A label that is not the best one, and thresholds by keyboard.
+                    .click("#alt-threshold"), .key("End"), .note("altOfNone", Self.text("alt")),
+                    .note(
+                        "chosen",
+                        """
+                        (() => { const select = document.getElementById('shown'); select.value = 'Dark';
+                          select.dispatchEvent(new Event('change')); return \(Self.label); })()
+                        """),
+                    .note("overflow", "document.scrollingElement.scrollWidth - innerWidth"),
+                    .click("#pause"), .wait("document.body.dataset.eye === 'paused'"),
+                    .note("paused", Self.text("notice")),
+                    .note("tracks", "document.getElementById('video').srcObject === null ? 0 : 1"),
+                    .note("before", count), .wait("(window.until ??= performance.now() + 2500) < performance.now()"),
+                    .note("after", count), .click("#pause"), .wait(Self.isLive), .wait("\(count) > \(3)"),
+                    .behind(true), .wait("document.body.dataset.eye === 'paused'"),
+                    .note("hidden", Self.text("notice")),
+                    .behind(false), .wait(Self.isLive),
+                ])
+            let seen = sight.values
+            #expect(abs(seen.value - (Double(seen.percent.dropLast(2)) ?? -1)) < 0.11 && seen.value > 50)
+            #expect(seen.spoken.hasPrefix("Bright, ") && seen.spoken.hasSuffix(" percent"))
+            #expect(seen.top.count == 2 && seen.top[0].hasPrefix("Bright ") && seen.top[1].hasPrefix("Dark "))
+            let turns = [seen.turn, seen.expected].map { Double($0.dropFirst(7).dropLast(4)) ?? .nan }
+            #expect(abs(turns[0] - turns[1]) < 0.1)
+            #expect(
+                seen.alt == "Picture that may show Bright."
+                    && seen.altOfNone.hasPrefix("Nothing that the model is sure of"))
+            #expect(seen.chosen == "Dark" && seen.overflow <= 0)
+            #expect(seen.paused == "Paused: the camera is off." && seen.tracks == 0 && seen.after <= seen.before + 1)
+            #expect(seen.hidden == "Paused: the camera is off.")
+            try check(sight, studio)
+        }
+    }
+
+    private struct Photo: Decodable, Sendable {
+        let notice: String
+        let shutter: Bool
+        let first: [String]
+        let second: [String]
+        let answered: [[String: Confidence]]
+        let said: String
+        let labelThen: String
+
+        enum Confidence: Decodable, Sendable {
+            case text(String), number(Float)
+            init(from decoder: any Decoder) throws {
+                let value = try decoder.singleValueContainer()
+                if let text = try? value.decode(String.self) {
+                    self = .text(text)
+                } else {
+                    self = .number(try value.decode(Float.self))
+                }
+            }
+        }
+    }
+
+    @Test("Without a camera it reads photos, chosen or dropped, just as the classifier does", arguments: widths)
+    func photos(width: Int) async throws {
+        try await StudioSamples.withStudio { studio, folder in
+            let bright = try StudioSamples.write(.bright, to: folder)
+            let dark = try StudioSamples.write(.dark, to: folder)
+            let noPhoto = folder.appending(path: "note.jpg")
+            try Data("This is no picture.".utf8).write(to: noPhoto)
+            let top = "[...document.querySelectorAll('#top li')].map(one => one.innerText.replace(/\\s+/g, ' '))"
+            let dropped = try Data(contentsOf: dark).base64EncodedString()
+            let sight: Browser.Sight<Photo> = try await StudioSamples.look(
+                studio, Browser.View(width: width),
+                [
+                    .wait("\(Self.text("notice")).includes('Choose a photo')"), .note("notice", Self.text("notice")),
+                    .note("shutter", "document.getElementById('shutter').disabled"),
+                    .choose("#file", bright), .wait("\(Self.label) === 'Bright'"), .note("first", top),
+                    .note(
+                        "dropped",
+                        """
+                        (() => { const data = new DataTransfer(), bytes = Uint8Array.from(atob("\(dropped)"), c => c.charCodeAt(0));
+                          data.items.add(new File([bytes], "dark.jpg", { type: "image/jpeg" }));
+                          document.dispatchEvent(new DragEvent("drop", { dataTransfer: data, cancelable: true, bubbles: true })); return 1 })()
+                        """),
+                    .wait("\(Self.label) === 'Dark'"), .note("second", top),
+                    .note(
+                        "answered",
+                        """
+                        fetch('classify', { method: 'POST', body: Uint8Array.from(atob("\(dropped)"), c => c.charCodeAt(0)) })
+                          .then(answer => answer.json()).then(answer => answer.observations)
+                        """),
+                    .choose("#file", noPhoto), .wait("\(Self.text("said")) !== ''"), .note("said", Self.text("said")),
+                    .note("labelThen", Self.label),
+                ])
+            let seen = sight.values
+            #expect(
+                seen.notice == "There is no camera on this machine. Choose a photo, or drop one here." && seen.shutter)
+            let classifier = try ImageClassifier(contentsOf: folder.appending(path: "model.imprint"))
+            func lines(_ photo: URL) throws -> [String] {
+                try classifier.classify(photo).map {
+                    "\($0.label) \(String(format: "%.1f", Double($0.confidence) * 100)) %"
+                }
+            }
+            #expect(seen.first == (try lines(bright)))
+            #expect(seen.second == (try lines(dark)))
+            // To the last bit.
+            let answered = seen.answered.map { values -> Observation? in
+                guard case .text(let label)? = values["label"], case .number(let confidence)? = values["confidence"]
+                else { return nil }
+                return Observation(label: label, confidence: confidence)
+            }
+            #expect(answered == (try classifier.classify(dark)))
+            #expect(seen.said.contains("is no image") || seen.said.contains("not an image"), "\(seen.said)")
+            #expect(seen.labelThen == "Nothing yet")
+            // That the picture cannot be read is told to the console too, by the browser itself.
+            #expect(sight.console.allSatisfy { $0.contains("422") })
+        }
+    }
+}
