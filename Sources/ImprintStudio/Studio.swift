@@ -40,6 +40,8 @@ public final class Studio: Sendable {
                 return .failure(refusal.status, refusal.sentence)
             } catch let error as ImageError {
                 return .failure(.unprocessableContent, "\(error)")
+            } catch let error as ImprintError {
+                return .failure(.unprocessableContent, "\(error)")
             }
         }
     }
@@ -60,7 +62,7 @@ public final class Studio: Sendable {
             return try collected { try $0.add(class: label) }
         case (.POST, "/examples"):
             let (label, photo) = (try request.label, try await request.boundedBody)
-            _ = try await onThreadOfItsOwn { try image(photo) }
+            try await check(photo)
             return try collected { try $0.add(photo, to: label) }
         case (.DELETE, "/classes"):
             let label = try request.label

@@ -48,7 +48,7 @@ private struct Sight: Encodable {
     struct Seen: Encodable {
         let label: String
         let confidence: Float
-        let box: Observation.Box?
+        let box: NormalizedRectangle?
     }
 
     /// All labels, best first.
@@ -73,6 +73,12 @@ extension Studio {
         request.regionOfInterest = region
         let observations = try await request.perform(on: .data(photo))
         return try .json(Sight(observations, seconds: (clock.now - began).seconds))
+    }
+
+    /// Checks that bytes are those of a picture, before they are kept.
+    @concurrent
+    func check(_ photo: Data) async throws {
+        _ = try StoredPicture([UInt8](photo), named: URL(filePath: "the picture"), coveringShortSide: 64)
     }
 
     func collected(_ change: (inout Examples) throws -> Void) throws -> HTTPResponse {
@@ -107,11 +113,8 @@ extension HTTPRequest {
             let given = names.compactMap(parameter)
             if given.isEmpty { return .all }
             let numbers = given.compactMap { Float($0) }
-            guard numbers.count == 4, numbers.allSatisfy({ (0...1).contains($0) }), numbers[2] > 0, numbers[3] > 0,
-                numbers[0] + numbers[2] <= 1, numbers[1] + numbers[3] <= 1
-            else {
-                throw Refusal(
-                    "A region has x, y, width and height, shares of the picture from 0 to 1 that lie within it.")
+            guard numbers.count == 4 else {
+                throw Refusal("A region has x, y, width and height, shares of the picture from 0 to 1.")
             }
             return NormalizedRectangle(x: numbers[0], y: numbers[1], width: numbers[2], height: numbers[3])
         }

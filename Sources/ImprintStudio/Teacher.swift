@@ -105,8 +105,8 @@ final class Teacher: Sendable {
             configuration.threads = Processors.coreCount
             configuration.blocks = try given.changedBlocks
             let session = try PersonalizationSession(given, configuration: configuration)
-            let photos = try examples.classes.flatMap { part in
-                try part.photos.map { (image: try image($0), label: part.label) }
+            let photos = examples.classes.flatMap { part in
+                part.photos.map { (photo: ImageSource.data($0), label: part.label) }
             }
             try session.teach(photos, control: control) { progress in state.withLock { $0.lesson.take(progress) } }
             let file = folder.appending(path: "learned")

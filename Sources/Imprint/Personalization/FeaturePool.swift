@@ -1,4 +1,3 @@
-internal import Foundation
 internal import ImprintCore
 internal import ImprintFormats
 internal import ImprintImages
@@ -104,21 +103,15 @@ final class FeaturePool: Sendable {
             expected: "of layers after the first block of \"\(weights.network.name)\"")
     }
 
-    /// The features of the image in a file, for each view.
-    /// - Throws: `ImageError` where the file cannot be read as an image, `ImprintError.noConfidence` where the features are no numbers.
-    func features(of url: URL, blocks: Int, views: ImageViews) throws -> [[Float]] {
+    /// The features of a picture, for each view.
+    /// - Throws: `ImageError` where it cannot be read, `ImprintError.noConfidence` where the features are no numbers.
+    func features(of source: ImageSource, blocks: Int, views: ImageViews) throws -> [[Float]] {
         guard let spotting = weights.spotting else {
-            return try features(prepared: weights.preprocessing.prepare(url), blocks: blocks, views: views)
+            let picture = try source.stored(coveringShortSide: weights.preprocessing.shortSideToDecode)
+            return try features(prepared: weights.preprocessing.prepare(picture), blocks: blocks, views: views)
         }
-        return try features(spotting, PatchSource.read(url))
-    }
-
-    /// The same of an image in memory (upright, sRGB).
-    func features(of image: Image, blocks: Int, views: ImageViews) throws -> [[Float]] {
-        guard let spotting = weights.spotting else {
-            return try features(prepared: weights.preprocessing.prepare(image), blocks: blocks, views: views)
-        }
-        return try features(spotting, PatchSource.shrunk(image))
+        let picture = try source.stored(coveringShortSide: PatchSource.shortSideToDecode)
+        return try features(spotting, PatchSource.shrunk(picture.upright))
     }
 
     private func features(prepared image: Image, blocks: Int, views: ImageViews) throws -> [[Float]] {

@@ -146,7 +146,7 @@ extension PersonalizationSession {
         let outcomes = try workers.map(photos.count) { place throws -> Result<Example, ImageError> in
             if let views = known[place] { return .success(Example(evidence: photos[place].evidence, views: views)) }
             do {
-                return .success(try example(photos[place].photo, photos[place].evidence))
+                return .success(try example(.file(photos[place].photo), photos[place].evidence))
             } catch let error as ImageError {
                 return .failure(error)
             }

@@ -76,28 +76,30 @@ public final class PersonalizationSession: Sendable {
     /// Shows a photo of a label; a label that the model does not know is added.
     /// - Throws: `ImageError` where the file cannot be read as an image, `ImprintError` where the label cannot be added or there is no
     ///   memory left within the limit.
-    public func teach(_ photo: URL, as label: String) throws { try show([example(photo, .isLabel(label))]) }
+    public func teach(_ photo: URL, as label: String) throws { try show([example(.file(photo), .isLabel(label))]) }
 
     /// Shows an image in memory (upright, sRGB) of a label.
     /// - Throws: As `teach(_:as:)` of a file.
-    public func teach(_ image: Image, as label: String) throws { try show([example(image, .isLabel(label))]) }
+    public func teach(_ image: Image, as label: String) throws { try show([example(.image(image), .isLabel(label))]) }
 
     /// Shows a photo that is not of a label, which the classifier took it for.
     /// - Throws: As `teach(_:as:)`; also where the model does not know the label.
-    public func correct(_ photo: URL, isNot label: String) throws { try show([example(photo, .isNot(label))]) }
+    public func correct(_ photo: URL, isNot label: String) throws { try show([example(.file(photo), .isNot(label))]) }
 
     /// Shows an image in memory (upright, sRGB) that is not of a label.
     /// - Throws: As `correct(_:isNot:)` of a file.
-    public func correct(_ image: Image, isNot label: String) throws { try show([example(image, .isNot(label))]) }
+    public func correct(_ image: Image, isNot label: String) throws {
+        try show([example(.image(image), .isNot(label))])
+    }
 
-    /// Shows several images in memory (upright, sRGB) at once.
+    /// Shows several photos at once.
     /// - Parameters:
-    ///   - photos: The images with their labels; labels that the model does not know are added.
+    ///   - photos: The photos with their labels; labels that the model does not know are added.
     ///   - control: What may end the work.
     ///   - onProgress: Told on the caller's thread how far it is.
     /// - Throws: As `teach(_:as:)` of a file, and `CancellationError` where the control says so; then the classifier is as it was.
     public func teach(
-        _ photos: [(image: Image, label: String)], control: PersonalizationControl = PersonalizationControl(),
+        _ photos: [(photo: ImageSource, label: String)], control: PersonalizationControl = PersonalizationControl(),
         onProgress: (PersonalizationProgress) -> Void = { _ in }
     ) throws {
         let workers = Workers(configuration.threads)
@@ -106,7 +108,7 @@ public final class PersonalizationSession: Sendable {
             try control.check()
             let portion = photos[start..<min(start + 2 * workers.count, photos.count)]
             examples += try workers.map(portion.count) { place in
-                try example(portion[start + place].image, .isLabel(portion[start + place].label))
+                try example(portion[start + place].photo, .isLabel(portion[start + place].label))
             }
             onProgress(.looked(done: examples.count, of: photos.count))
         }
@@ -157,15 +159,9 @@ public final class PersonalizationSession: Sendable {
 
     // MARK: Parts
 
-    func example(_ photo: URL, _ evidence: Evidence) throws -> Example {
+    func example(_ photo: ImageSource, _ evidence: Evidence) throws -> Example {
         Example(
             evidence: evidence, views: try base.features.features(of: photo, blocks: configuration.blocks, views: views)
-        )
-    }
-
-    private func example(_ image: Image, _ evidence: Evidence) throws -> Example {
-        Example(
-            evidence: evidence, views: try base.features.features(of: image, blocks: configuration.blocks, views: views)
         )
     }
 

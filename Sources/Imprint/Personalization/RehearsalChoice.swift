@@ -18,7 +18,7 @@ extension WeightsFile {
             do {
                 return (
                     chosen[place].label,
-                    try pool.features(of: chosen[place].url, blocks: 0, views: ImageViews(count: 1))[0]
+                    try pool.features(of: .file(chosen[place].url), blocks: 0, views: ImageViews(count: 1))[0]
                 )
             } catch is ImageError {
                 return nil
