@@ -23,7 +23,7 @@ public final class LiveServer: Sendable {
     public init(port: Int? = nil) async throws {
         server = try await LocalServer(port: port, usualPort: Self.usualPort)
         url = server.url
-        await server.serve { [self] request in
+        await server.serve { [self] request, _ in
             switch (request.method, request.path) {
             case (.GET, "/"): page()
             case (.GET, "/follow.js"): response(Self.follow, "text/javascript; charset=utf-8")

@@ -58,10 +58,21 @@ package final class LocalServer: Sendable {
     }
 
     /// Answers requests from now on; those that ask for another host get 403.
-    package func serve(_ answer: @escaping @Sendable (HTTPRequest) async throws -> HTTPResponse) async {
+    /// - Parameters:
+    ///   - bodyLimit: How many bytes a request may bring.
+    ///   - answer: The answer to a request and what it brought; `nil` where that was more.
+    package func serve(
+        bodyLimit: Int = 0, _ answer: @escaping @Sendable (HTTPRequest, Data?) async throws -> HTTPResponse
+    ) async {
         await server.appendRoute("*") { [hosts] request in
+            // To its end, whatever comes of it: behind it, the next request of the connection begins.
+            var (body, count) = (Data(), 0)
+            for try await part in request.bodySequence {
+                count += part.count
+                if count <= bodyLimit { body += part }
+            }
             guard hosts.contains(request.headers[.host] ?? "") else { return HTTPResponse(statusCode: .forbidden) }
-            var response = try await answer(request)
+            var response = try await answer(request, count <= bodyLimit ? body : nil)
             for (name, value) in Self.headers where response.headers[name] == nil { response.headers[name] = value }
             return response
         }

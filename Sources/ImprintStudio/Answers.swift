@@ -27,27 +27,6 @@ struct Refusal: Error {
 }
 
 extension HTTPRequest {
-    /// The most bytes that a picture may have.
-    static let bodyLimit = 20 << 20
-
-    /// What it brings, which is no more than `bodyLimit`.
-    var boundedBody: Data {
-        get async throws {
-            let tooLarge = Refusal(
-                "A picture may have at most \(Self.bodyLimit >> 20) MB; choose a smaller one.", .payloadTooLarge)
-            if let count = bodySequence.count, count > Self.bodyLimit { throw tooLarge }
-            var body = Data()
-            for try await part in bodySequence {
-                body += part
-                if body.count > Self.bodyLimit { throw tooLarge }
-            }
-            guard !body.isEmpty else {
-                throw Refusal("There is no picture in the request; send the bytes of an image file.")
-            }
-            return body
-        }
-    }
-
     /// The value of a parameter; `nil` where it is not given.
     func parameter(_ name: String) -> String? { query.first { $0.name == name }?.value }
 

@@ -32,10 +32,10 @@ public final class Studio: Sendable {
         teacher = Teacher(classifier)
         self.name = name
         url = server.url.appending(queryItems: [URLQueryItem(name: "token", value: access.token)])
-        await server.serve { [self] request in
+        await server.serve(bodyLimit: Self.photoLimit) { [self] request, body in
             if let answer = access.gate(request) { return answer }
             do {
-                return try await answer(request)
+                return try await answer(request, body)
             } catch let refusal as Refusal {
                 return .failure(refusal.status, refusal.sentence)
             } catch let error as ImageError {
@@ -46,22 +46,37 @@ public final class Studio: Sendable {
         }
     }
 
+    /// The most bytes that a picture may have.
+    private static let photoLimit = 20 << 20
+
+    /// What a request brought, where it is something and not too much.
+    private func photo(_ body: Data?) throws -> Data {
+        guard let body else {
+            throw Refusal(
+                "A picture may have at most \(Self.photoLimit >> 20) MB; choose a smaller one.", .payloadTooLarge)
+        }
+        guard !body.isEmpty else {
+            throw Refusal("There is no picture in the request; send the bytes of an image file.")
+        }
+        return body
+    }
+
     /// Ends a lesson that is under way, and stops.
     public func stop() async {
         await teacher.stop()
         await server.stop()
     }
 
-    private func answer(_ request: HTTPRequest) async throws -> HTTPResponse {
+    private func answer(_ request: HTTPRequest, _ body: Data?) async throws -> HTTPResponse {
         switch (request.method, request.path) {
         case (.GET, "/model"): return try .json(ModelAnswer(teacher, name: name))
-        case (.POST, "/classify"): return try await classify(request)
+        case (.POST, "/classify"): return try await classify(try photo(body), in: try request.region)
         case (.GET, "/examples"): return try .json(ExamplesAnswer(teacher.examples, teacher))
         case (.POST, "/classes"):
             let label = try request.label
             return try collected { try $0.add(class: label) }
         case (.POST, "/examples"):
-            let (label, photo) = (try request.label, try await request.boundedBody)
+            let (label, photo) = (try request.label, try self.photo(body))
             try await check(photo)
             return try collected { try $0.add(photo, to: label) }
         case (.DELETE, "/classes"):

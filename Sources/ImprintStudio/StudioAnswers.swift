@@ -62,11 +62,10 @@ private struct Sight: Encodable {
 }
 
 extension Studio {
-    func classify(_ request: HTTPRequest) async throws -> HTTPResponse {
+    func classify(_ photo: Data, in region: NormalizedRectangle) async throws -> HTTPResponse {
         guard let classifier = teacher.classifier else {
             throw Refusal("There is no model yet: teach two classes, and one is trained.", .conflict)
         }
-        let (region, photo) = (try request.region, try await request.boundedBody)
         let clock = ContinuousClock()
         let began = clock.now
         var request = ClassificationRequest(classifier)
@@ -78,7 +77,7 @@ extension Studio {
     /// Checks that bytes are those of a picture, before they are kept.
     @concurrent
     func check(_ photo: Data) async throws {
-        _ = try StoredPicture([UInt8](photo), named: URL(filePath: "the picture"), coveringShortSide: 64)
+        _ = try ImageSource.data(photo).stored(coveringShortSide: 64)
     }
 
     func collected(_ change: (inout Examples) throws -> Void) throws -> HTTPResponse {
@@ -107,7 +106,7 @@ extension Studio {
 
 extension HTTPRequest {
     /// The part of the picture that is asked about; all of it where none is given.
-    fileprivate var region: NormalizedRectangle {
+    var region: NormalizedRectangle {
         get throws {
             let names = ["x", "y", "width", "height"]
             let given = names.compactMap(parameter)

@@ -83,6 +83,34 @@ enum Browser {
         }
     }
 
+    /// Texts with less contrast to what is behind them than 4.5 : 1 (WCAG 2.2, 1.4.3), with their ratio.
+    static let faint = """
+        (() => {
+          const channels = text => (text.match(/[\\d.]+/g) || []).map(Number);
+          const light = color => color.slice(0, 3).map(c => c / 255).map(c => c <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4)
+            .reduce((sum, c, i) => sum + c * [.2126, .7152, .0722][i], 0);
+          const behind = element => {
+            if (!element) return [255, 255, 255];
+            const [r, g, b, alpha = 1] = channels(getComputedStyle(element).backgroundColor);
+            if (alpha === 1) return [r, g, b];
+            const below = behind(element.parentElement);
+            return below.map((c, i) => c * (1 - alpha) + [r, g, b][i] * alpha);
+          };
+          const found = [];
+          const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+          while (walker.nextNode()) {
+            const text = walker.currentNode.textContent.trim(), element = walker.currentNode.parentElement;
+            if (!text || element.closest("title, .hidden") || !element.checkVisibility()) continue;
+            const style = getComputedStyle(element);
+            const color = channels(element.closest("svg") ? style.fill : style.color);
+            const pair = [light(color), light(behind(element))];
+            const ratio = (Math.max(...pair) + .05) / (Math.min(...pair) + .05);
+            if (ratio < 4.5) found.push(`${text}: ${ratio.toFixed(2)}`);
+          }
+          return found;
+        })()
+        """
+
     /// What was seen.
     struct Sight<Values: Decodable>: Decodable {
         /// The values of the expressions.

@@ -19,7 +19,7 @@ public enum ImageSource: Sendable {
     private static let nameOfData = URL(string: "the%20image%20data")!
 
     /// Decodes the picture; a JPEG may be shrunk to what covers the short side given.
-    func stored(coveringShortSide side: Int) throws(ImageError) -> StoredPicture {
+    package func stored(coveringShortSide side: Int) throws(ImageError) -> StoredPicture {
         switch self {
         case .file(let url, let orientation):
             let stored = try StoredPicture(url, coveringShortSide: side)

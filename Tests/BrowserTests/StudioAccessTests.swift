@@ -1,0 +1,222 @@
+import Foundation
+import Imprint
+import ImprintImages
+import ImprintStudio
+import TestSupport
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// What the studio answers to whom.
+@Suite("Studio's door") struct StudioAccessTests {
+    /// An answer, and what was asked for it.
+    private struct Answer {
+        let status: Int
+        let headers: [String: String]
+        let body: Data
+
+        var error: String? { (try? JSONDecoder().decode([String: String].self, from: body))?["error"] }
+    }
+
+    /// A browser that does what it is told: no cookies and headers but those given, and no redirects.
+    private struct Client {
+        let url: URL
+        var cookie: String?
+        var origin: String?
+        var host: String?
+
+        private final class Still: NSObject, URLSessionTaskDelegate {
+            func urlSession(
+                _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+                newRequest request: URLRequest, completionHandler: @escaping (URLRequest?) -> Void
+            ) { completionHandler(nil) }
+        }
+
+        func ask(
+            _ method: String = "GET", _ path: String = "", _ query: [String: String] = [:], _ body: Data? = nil
+        ) async throws -> Answer {
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.httpShouldSetCookies = false
+            configuration.httpCookieAcceptPolicy = .never
+            let session = URLSession(configuration: configuration, delegate: Still(), delegateQueue: nil)
+            defer { session.finishTasksAndInvalidate() }
+            let address =
+                query.isEmpty
+                ? url.appending(path: path)
+                : url.appending(path: path).appending(queryItems: query.map(URLQueryItem.init))
+            var request = URLRequest(url: address)
+            request.httpMethod = method
+            request.httpBody = body
+            for (name, value) in [("Cookie", cookie), ("Origin", origin), ("Host", host)] {
+                if let value { request.setValue(value, forHTTPHeaderField: name) }
+            }
+            let (data, response) = try await session.data(for: request)
+            let answer = try #require(response as? HTTPURLResponse)
+            let headers = answer.allHeaderFields.map { ("\($0.key)".lowercased(), "\($0.value)") }
+            return Answer(status: answer.statusCode, headers: Dictionary(headers) { $1 }, body: data)
+        }
+    }
+
+    /// A client that was let in, and the token.
+    private func enter(_ studio: Studio) async throws -> (client: Client, token: String) {
+        let parts = try #require(URLComponents(url: studio.url, resolvingAgainstBaseURL: false))
+        let token = try #require(parts.queryItems?.first { $0.name == "token" }?.value)
+        let port = try #require(parts.port)
+        let root = try #require(URL(string: "http://127.0.0.1:\(port)/"))
+        var client = Client(url: root)
+        let answer = try await client.ask("GET", "", ["token": token])
+        #expect(answer.status == 303 && answer.headers["location"] == "/")
+        let cookie = try #require(answer.headers["set-cookie"])
+        #expect(cookie.contains("; HttpOnly") && cookie.contains("; SameSite=Strict") && !cookie.contains(token))
+        client.cookie = String(cookie.prefix { $0 != ";" })
+        client.origin = "http://127.0.0.1:\(port)"
+        return (client, token)
+    }
+
+    @Test("It opens to the token, then to the cookie, and to nobody else") func door() async throws {
+        try await StudioSamples.withStudio { studio, _ in
+            let (client, token) = try await enter(studio)
+            #expect(token.count == 64 && token.allSatisfy(\.isHexDigit))
+            var stranger = Client(url: client.url)
+            for path in ["", "studio.js", "model", "examples", "lesson", "learned", "elsewhere"] {
+                #expect(try await stranger.ask("GET", path).status == 403)
+            }
+            for wrong in ["", "0", String(token.dropLast()), token + "0", String(token.reversed())] {
+                #expect(try await stranger.ask("GET", "", ["token": wrong]).status == 403)
+            }
+            // The token opens the page alone, and is no cookie.
+            #expect(try await stranger.ask("GET", "model", ["token": token]).status == 403)
+            stranger.cookie = client.cookie.map { "\($0.prefix { $0 != "=" })=\(token)" }
+            #expect(try await stranger.ask("GET", "model").status == 403)
+            stranger.cookie = client.cookie.map { "other=1; \($0)" }
+            #expect(try await stranger.ask("GET", "model").status == 200)
+            #expect(try await client.ask("GET", "elsewhere").status == 404)
+            #expect(try await client.ask("PATCH", "model").status == 404)
+        }
+    }
+
+    @Test("Another host is not served, and nothing changes for another origin") func hostAndOrigin() async throws {
+        try await StudioSamples.withStudio { studio, _ in
+            var client = try await enter(studio).client
+            let port = try #require(client.url.port)
+            for host in ["pictures.example", "pictures.example:\(port)", "127.0.0.1", "127.0.0.1:\(port).example"] {
+                client.host = host
+                #expect(try await client.ask("GET", "model").status == 403)
+            }
+            client.host = "localhost:\(port)"
+            #expect(try await client.ask("GET", "model").status == 200)
+            client.host = nil
+            for origin in [
+                nil, "null", "http://pictures.example", "http://127.0.0.1", "http://127.0.0.1:\(port)0",
+                "https://127.0.0.1:\(port)",
+            ] {
+                client.origin = origin
+                #expect(try await client.ask("POST", "classes", ["label": "Cup"]).status == 403)
+                #expect(try await client.ask("POST", "revert").status == 403)
+                #expect(try await client.ask("DELETE", "lesson").status == 403)
+            }
+            client.origin = "http://127.0.0.1:\(port)"
+            #expect(try await client.ask("POST", "classes", ["label": "Cup"]).status == 200)
+        }
+    }
+
+    @Test("Its page may load what is its own, and nothing else") func headers() async throws {
+        try await StudioSamples.withStudio { studio, _ in
+            let client = try await enter(studio).client
+            let page = try await client.ask()
+            #expect(page.status == 200)
+            let policy = try #require(page.headers["content-security-policy"])
+            for part in [
+                "default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'",
+                "frame-ancestors 'none'", "base-uri 'none'",
+            ] {
+                #expect(policy.contains(part))
+            }
+            #expect(!policy.contains("unsafe") && !policy.contains("http") && !policy.contains("*"))
+            #expect(page.headers["permissions-policy"]?.contains("camera=(self)") == true)
+            for (name, value) in [
+                "x-content-type-options": "nosniff", "referrer-policy": "no-referrer", "cache-control": "no-store",
+                "cross-origin-resource-policy": "same-origin", "cross-origin-opener-policy": "same-origin",
+            ] {
+                #expect(page.headers[name] == value)
+                #expect(try await client.ask("GET", "model").headers[name] == value)
+            }
+            // All files of the page, and no text of it from elsewhere.
+            let html = String(decoding: page.body, as: UTF8.self)
+            #expect(
+                !html.contains("<style") && !html.contains("style=") && !html.contains("onclick")
+                    && !html.contains("https:"))
+            for file in [
+                "studio.js", "server.js", "camera.js", "eye.js", "needle.js", "look.js", "teach.js", "curves.js",
+                "history.js", "store.js", "zip.js", "parts.js",
+            ] {
+                let script = try await client.ask("GET", file)
+                #expect(script.status == 200 && script.headers["content-type"] == "text/javascript; charset=utf-8")
+                #expect(!String(decoding: script.body, as: UTF8.self).contains("innerHTML"))
+            }
+        }
+    }
+
+    @Test("What is no picture, too much, or unknown is refused with a sentence") func hostile() async throws {
+        try await StudioSamples.withStudio { studio, folder in
+            let client = try await enter(studio).client
+            let photo = try Data(contentsOf: StudioSamples.write(.bright, to: folder))
+            let noise = Data((0..<5000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 3) })
+            let bad: [(Data, Int, String)] = [
+                (Data(), 400, "no picture"), (Data("text".utf8), 422, "expected an image"),
+                (noise, 422, "expected an image"),
+                (photo.prefix(500), 422, "the"), (photo.prefix(photo.count / 2), 422, "the"),
+                (Data(repeating: 0xff, count: (20 << 20) + 1), 413, "at most 20 MB"),
+            ]
+            _ = try await client.ask("POST", "classes", ["label": "Cup"])
+            for (body, status, text) in bad {
+                for (path, query) in [("classify", [:]), ("examples", ["label": "Cup"])] {
+                    let answer = try await client.ask("POST", path, query, body)
+                    #expect(answer.status == status && answer.error?.contains(text) == true, "\(answer)")
+                }
+            }
+            let regions: [[String: String]] = [
+                ["x": "0"], ["x": "a", "y": "0", "width": "1", "height": "1"],
+                ["x": "0.5", "y": "0", "width": "0.6", "height": "1"],
+                ["x": "0", "y": "0", "width": "0", "height": "1"],
+                ["x": "nan", "y": "0", "width": "1", "height": "1"],
+                ["x": "-1", "y": "0", "width": "1", "height": "1e39"],
+            ]
+            for region in regions {
+                let answer = try await client.ask("POST", "classify", region, photo)
+                #expect([400, 422].contains(answer.status) && answer.error?.isEmpty == false, "\(answer)")
+            }
+            for label in ["", " Cup", "a/b", ".hidden", String(repeating: "a", count: 101), "x\0y"] {
+                let answer = try await client.ask("POST", "classes", ["label": label])
+                #expect(answer.status == 400 && answer.error?.contains("class") == true, "\(label)")
+            }
+            #expect(try await client.ask("POST", "classes").status == 400)
+            #expect(try await client.ask("POST", "examples", ["label": "Unknown"], photo).status == 404)
+            #expect(try await client.ask("DELETE", "classes", ["label": "Unknown"]).status == 404)
+            let early = try await client.ask("POST", "lesson")
+            #expect(early.status == 409 && early.error == "“Cup” has 0 of the 3 examples that a class needs.")
+            #expect(try await client.ask("GET", "learned").status == 404)
+            // It still answers.
+            #expect(try await client.ask("POST", "classify", [:], photo).status == 200)
+        }
+    }
+
+    @Test("A part of a picture is looked at by itself") func region() async throws {
+        struct Sight: Decodable { let observations: [Observation] }
+        try await StudioSamples.withStudio { studio, folder in
+            let client = try await enter(studio).client
+            // Dark above, bright below.
+            let (dark, bright) = (StudioSamples.picture(.dark, seed: 7), StudioSamples.picture(.bright, seed: 7))
+            let both = Image(
+                width: dark.width, height: 2 * dark.height, channels: 3, samples: dark.samples + bright.samples)
+            let photo = Data(try ImageFile.encodePNG(both))
+            for (y, label) in [("0", "Dark"), ("0.5", "Bright")] {
+                let part = ["x": "0", "y": y, "width": "1", "height": "0.5"]
+                let answer = try await client.ask("POST", "classify", part, photo)
+                #expect(try JSONDecoder().decode(Sight.self, from: answer.body).observations[0].label == label)
+            }
+        }
+    }
+}

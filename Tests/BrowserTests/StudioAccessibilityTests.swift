@@ -1,0 +1,164 @@
+import Foundation
+import ImprintStudio
+import TestSupport
+import Testing
+
+/// The studio for those who use a keyboard, a screen reader, or little contrast.
+@Suite("Studio for everyone", .enabled(if: Browser.isHere, Browser.advice)) struct StudioAccessibilityTests {
+    private struct Node: Decodable, Sendable {
+        let role: String
+        let name: String
+
+        /// Whether it is something that a user does something with, or a meter.
+        var isControl: Bool {
+            [
+                "button", "link", "textbox", "combobox", "checkbox", "slider", "tab", "spinbutton", "meter", "tabpanel",
+                "tablist", "img", "figure",
+            ]
+            .contains(role.lowercased())
+        }
+    }
+
+    private struct Panel: Decodable, Sendable {
+        let faint: [String]
+        let headings: [Int]
+        let overflow: Int
+        let small: [String]
+        let unnamed: [String]
+        let positive: Int
+        let live: [String]
+    }
+
+    /// What is asked of each panel.
+    private static let panel = """
+        (() => ({
+          faint: \(Browser.faint),
+          headings: [...document.querySelectorAll('h1, h2, h3')].filter(one => one.checkVisibility()).map(one => Number(one.tagName[1])),
+          overflow: document.scrollingElement.scrollWidth - innerWidth,
+          small: [...document.querySelectorAll('button, a.button, select, input:not(.hidden)')].filter(one => one.checkVisibility())
+            .filter(one => { const box = one.getBoundingClientRect(); return box.height < 24 || box.width < 24 }).map(one => one.outerHTML),
+          unnamed: [...document.querySelectorAll('input, select')].filter(one => !one.labels?.length && !one.getAttribute('aria-label'))
+            .concat([...document.querySelectorAll('img:not([alt]), html:not([lang]), button:empty')]).map(one => one.outerHTML),
+          positive: document.querySelectorAll('[tabindex]:not([tabindex="0"]):not([tabindex="-1"])').length,
+          live: [...document.querySelectorAll('[role=status]')].map(one => one.id),
+        }))()
+        """
+
+    private struct Seen: Decodable, Sendable {
+        let look: Panel
+        let teach: Panel
+        let history: Panel
+        let lookTree: [Node]
+        let teachTree: [Node]
+        let historyTree: [Node]
+        let outlined: [String]
+    }
+
+    private static let looks = [
+        Browser.View(), Browser.View(width: 390), Browser.View(isDark: true), Browser.View(width: 390, isDark: true),
+    ]
+
+    @Test("All has a name, enough contrast and enough room, in every panel", arguments: looks) func panels(
+        view: Browser.View
+    ) async throws {
+        try await StudioSamples.withStudio { studio, folder in
+            var view = view
+            view.camera = try StudioSamples.camera([.bright], in: folder)
+            let sight: Browser.Sight<Seen> = try await StudioSamples.look(
+                studio, view,
+                [
+                    .wait("document.getElementById('label').textContent === 'Bright'"),
+                    .wait("document.getAnimations().length === 0"),
+                    .note("look", Self.panel), .accessibility("lookTree"),
+                    .click("#tab-teach"), .click("#class-name"), .type("Cup"), .key("Enter"),
+                    .wait("document.activeElement.className === 'hold'"),
+                    .hold(".hold", seconds: 0.9), .wait("!document.getElementById('start').disabled"), .click("#start"),
+                    .wait("document.getElementById('lesson').dataset.stage === 'learned'"),
+                    .wait("document.getAnimations().length === 0"),
+                    .note("teach", Self.panel), .accessibility("teachTree"),
+                    .click("#tab-history"), .click("#shutter"),
+                    .wait("document.querySelectorAll('#pictures li').length === 1"),
+                    .wait("document.getAnimations().length === 0"), .note("history", Self.panel),
+                    .accessibility("historyTree"),
+                    .note("outlined", "(document.getElementById('shutter').focus(), [])"), .key("Tab"),
+                    .note(
+                        "outlined",
+                        "[getComputedStyle(document.activeElement).outlineStyle, getComputedStyle(document.activeElement).outlineWidth]"
+                    ),
+                ])
+            let seen = sight.values
+            for panel in [seen.look, seen.teach, seen.history] {
+                #expect(
+                    panel.faint == [] && panel.unnamed == [] && panel.small == [] && panel.positive == 0
+                        && panel.overflow <= 0)
+                #expect(panel.headings.first == 1 && panel.headings.count { $0 == 1 } == 1)
+                #expect(zip(panel.headings, panel.headings.dropFirst()).allSatisfy { $1 <= $0 + 1 })
+                #expect(Set(["said", "spoken", "lesson"]).isSubset(of: panel.live))
+            }
+            for tree in [seen.lookTree, seen.teachTree, seen.historyTree] {
+                let controls = tree.filter(\.isControl)
+                #expect(controls.count > 10)
+                #expect(controls.filter { $0.name.trimmingCharacters(in: .whitespaces).isEmpty }.map(\.role) == [])
+            }
+            let names = seen.teachTree.map(\.name)
+            #expect(names.contains("Hold to collect examples of Cup") && names.contains("Delete Cup and its examples"))
+            #expect(seen.lookTree.contains { $0.role == "meter" && $0.name == "Confidence" })
+            #expect(seen.outlined == ["solid", "2px"])
+            #expect(sight.console == [])
+        }
+    }
+
+    private struct Order: Decodable, Sendable {
+        struct Stop: Decodable, Sendable {
+            let id: String
+            let x: Double
+            let y: Double
+            let section: String
+        }
+        let tabs: [String]
+        let stops: [Stop]
+        let skipped: String
+    }
+
+    @Test("The keyboard reaches all, in the order in which it is seen", arguments: StudioTests.widths) func order(
+        width: Int
+    ) async throws {
+        try await StudioSamples.withStudio { studio, folder in
+            let view = Browser.View(width: width, camera: try StudioSamples.camera([.bright], in: folder))
+            let note = """
+                (window.stops ??= []).push((() => { const one = document.activeElement, box = (one.labels?.[0]?.classList.contains('button')
+                  ? one.labels[0] : one).getBoundingClientRect();
+                  return { id: one.id || one.textContent, x: box.x + scrollX, y: box.y + scrollY,
+                    section: one.closest('section')?.className ?? 'top' } })())
+                """
+            let steps = (0..<14).flatMap { _ in [Browser.Step.key("Tab"), .note("length", note)] }
+            let selected = "document.querySelector('[role=tab][aria-selected=true]').id"
+            let sight: Browser.Sight<Order> = try await StudioSamples.look(
+                studio, view,
+                [.wait("document.getElementById('label').textContent === 'Bright'")] + steps + [
+                    .note("stops", "window.stops"),
+                    .note("focus", "document.getElementById('tab-look').focus()"), .key("ArrowRight"),
+                    .note("first", "(window.tabs = [\(selected)], 1)"),
+                    .key("ArrowRight"), .note("second", "window.tabs.push(\(selected))"), .key("ArrowRight"),
+                    .note("third", "window.tabs.push(\(selected))"), .key("End"),
+                    .note("fourth", "window.tabs.push(\(selected))"),
+                    .note("tabs", "window.tabs"),
+                    .note("focus", "document.querySelector('.skip').focus()"), .key("Enter"),
+                    .note("skipped", "document.activeElement.id"),
+                ])
+            let seen = sight.values
+            #expect(
+                seen.stops.map(\.id) == [
+                    "Skip to what was seen", "shutter", "pause", "file", "shown", "tab-look", "copy", "alt-threshold",
+                    "gate-label",
+                    "Add to the gate", "gate-threshold",
+                ] + seen.stops.map(\.id).dropFirst(11))
+            // Within a part of the page from above to below, and from left to right within a row.
+            for (one, next) in zip(seen.stops, seen.stops.dropFirst())
+            where one.section == next.section && next.id != "Skip to what was seen" {
+                #expect(next.y > one.y - 30 && (next.y > one.y + 10 || next.x > one.x), "\(one.id), \(next.id)")
+            }
+            #expect(seen.tabs == ["tab-teach", "tab-history", "tab-look", "tab-history"] && seen.skipped == "panels")
+        }
+    }
+}

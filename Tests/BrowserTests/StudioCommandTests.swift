@@ -1,0 +1,132 @@
+import Foundation
+import Imprint
+import ImprintCore
+import TestSupport
+import Testing
+
+/// `imprint studio` as a process, beside `imprint classify`.
+@Suite("imprint studio") struct StudioCommandTests {
+    /// The tool that was built beside the tests.
+    private static let tool = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().appending(
+        path: "imprint")
+
+    private struct Line: Decodable {
+        let event: String
+        let url: URL
+    }
+
+    private struct Classified: Decodable {
+        let observations: [Observation]
+    }
+
+    /// Starts the tool, and gives the first line that it prints.
+    private func start(_ arguments: [String]) throws -> (process: Process, line: Line) {
+        let process = Process()
+        let output = Pipe()
+        process.executableURL = Self.tool
+        process.arguments = arguments
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        var line = Data()
+        while let byte = try output.fileHandleForReading.read(upToCount: 1), byte.first != UInt8(ascii: "\n"),
+            !byte.isEmpty
+        { line += byte }
+        return (process, try JSONDecoder().decode(Line.self, from: line))
+    }
+
+    private struct First: Decodable, Sendable {
+        let label: String
+        let answered: [Observation]
+    }
+
+    /// What the studio of a model says of a photo, and `imprint classify` says.
+    private func compare(_ model: URL, _ photo: URL, _ labels: Int) async throws {
+        let clock = ContinuousClock()
+        let began = clock.now
+        let (process, line) = try start(["studio", model.path, "--json"])
+        #expect(line.event == "serving" && line.url.host() == "127.0.0.1")
+        let bytes = try Data(contentsOf: photo).base64EncodedString()
+        let body = "Uint8Array.from(atob('\(bytes)'), c => c.charCodeAt(0))"
+        let camera = photo.deletingLastPathComponent().appending(path: "camera.mjpeg")
+        let sight: Browser.Sight<First> = try await onThreadOfItsOwn {
+            try Browser.look(
+                at: line.url, Browser.View(camera: camera),
+                waitingFor: "document.getElementById('percent')?.textContent.endsWith('%')",
+                steps: [
+                    .note("label", "document.getElementById('label').textContent"),
+                    .note(
+                        "answered",
+                        "fetch('classify', { method: 'POST', body: \(body) }).then(one => one.json()).then(one => one.observations)"
+                    ),
+                ])
+        }
+        let seconds = (clock.now - began).seconds
+        print("From start to first confidence, with the browser's start and end: \(seconds) s")
+        #expect(seconds < 20)
+        process.interrupt()
+        process.waitUntilExit()
+        #expect(process.terminationReason == .exit && process.terminationStatus == 0)
+        let classify = Process()
+        let output = Pipe()
+        classify.executableURL = Self.tool
+        classify.arguments = ["classify", model.path, photo.path, "--json", "--top", "1000000"]
+        classify.standardOutput = output
+        try classify.run()
+        let data = try output.fileHandleForReading.readToEnd() ?? Data()
+        classify.waitUntilExit()
+        let expected = try JSONDecoder().decode(Classified.self, from: data).observations
+        #expect(expected.count == labels && sight.values.answered == expected)
+        #expect(!sight.values.label.isEmpty)
+    }
+
+    @Test("Says to the last bit what imprint classify says", .enabled(if: Browser.isHere, Browser.advice)) func same()
+        async throws
+    {
+        try await withTemporaryFolder { folder in
+            let model = try await StudioSamples.model(in: folder)
+            _ = try StudioSamples.camera([.bright], in: folder)
+            try await compare(model, try StudioSamples.write(.stripes, to: folder), 2)
+        }
+    }
+
+    /// Models of others, as `imprint import` made them: files of the folder that this names.
+    private static let models: [URL] =
+        ProcessInfo.processInfo.environment["IMPRINT_STUDIO_MODELS"].map { folder in
+            let files = try? FileManager.default.contentsOfDirectory(
+                at: URL(filePath: folder), includingPropertiesForKeys: nil)
+            return (files ?? []).filter { $0.pathExtension == "imprint" }
+        } ?? []
+
+    @Test(
+        "So it does with imported models",
+        .enabled(if: Browser.isHere && !models.isEmpty, "IMPRINT_STUDIO_MODELS names no folder of imported models"))
+    func imported() async throws {
+        for model in Self.models {
+            try await withTemporaryFolder { folder in
+                _ = try StudioSamples.camera([.bright], in: folder)
+                let labels = try ImageClassifier(contentsOf: model).labels.count
+                try await compare(model, try StudioSamples.write(.stripes, to: folder), labels)
+            }
+        }
+    }
+
+    @Test("A port in use and options without a model are refused") func refused() async throws {
+        let server = try start(["studio", "--json"])
+        let port = try #require(server.line.url.port)
+        func status(_ arguments: String...) throws -> Int32 {
+            let process = Process()
+            process.executableURL = Self.tool
+            process.arguments = ["studio"] + arguments
+            (process.standardOutput, process.standardError) = (FileHandle.nullDevice, FileHandle.nullDevice)
+            try process.run()
+            process.waitUntilExit()
+            return process.terminationStatus
+        }
+        #expect(try status("--port", "\(port)") == 1)
+        #expect(try status("--port", "70000") == 64 && status("--personalization", "me") == 64 && status("") == 64)
+        server.process.interrupt()
+        server.process.waitUntilExit()
+        #expect(server.process.terminationStatus == 0)
+    }
+}
