@@ -8,7 +8,7 @@ import Testing
         "Help pages are as they were",
         arguments: [
             "", "train", "evaluate", "classify", "inspect", "audit", "prepare", "augment", "draw", "bench",
-            "personalize", "merge", "import", "export",
+            "personalize", "merge", "studio", "import", "export",
             "compare",
         ])
     func helpPages(verb: String) throws {

@@ -22,7 +22,7 @@ function chart(name, className, points, value, highest, text) {
   if (last) svg.append(draw("circle", { cx: x(last), cy: y(value(last)), r: 3.5 }));
   const now = last ? text(value(last)) : "–";
   svg.setAttribute("aria-label", `${name} by step: ${now} after ${last?.step ?? 0} of ${steps}`);
-  return make("figure", { className: `chart ${className}` },
+  return make("figure", { className: `chart ${className}`, "aria-label": name },
     make("figcaption", {}, make("span", { textContent: name }), make("b", { textContent: now })), svg);
 }
 
