@@ -11,7 +11,7 @@ enum StudioSamples {
     enum Kind: String, CaseIterable {
         case bright = "Bright"
         case dark = "Dark"
-        case stripes = "<b>Stripes"
+        case stripes = "<b>Wide + dark & bright"
     }
 
     static func picture(_ kind: Kind, seed: UInt64, width: Int = 96, height: Int = 72) -> Image {

@@ -12,6 +12,9 @@ import Testing
     private static let points = "[...document.querySelectorAll('#curves .line')].map(line => line.points.length)"
     private static let stage = "document.getElementById('lesson').dataset.stage"
 
+    /// A name with all that an address or a page could misread.
+    private static let stripes = StudioSamples.Kind.stripes.rawValue
+
     private struct Personalised: Decodable, Sendable {
         let before: String
         let name: String
@@ -36,7 +39,6 @@ import Testing
     @Test("A model learns a label from a held button, with curves, and forgets it again", arguments: StudioTests.widths)
     func personalize(width: Int) async throws {
         try await StudioSamples.withStudio { studio, folder in
-            let stripes = try StudioSamples.write(.stripes, to: folder)
             let view = Browser.View(width: width, camera: try StudioSamples.camera([.stripes], in: folder))
             let sight: Browser.Sight<Personalised> = try await StudioSamples.look(
                 studio, view,
@@ -54,7 +56,7 @@ import Testing
                     .note("many", Self.counts), .note("room", Self.text("room")),
                     .click("#start"), .wait("\(Self.stage) === 'learned'"), .note("points", Self.points),
                     .note("losses", "[...document.querySelectorAll('#curves b')].map(now => now.textContent)"),
-                    .note("lesson", Self.text("lesson")), .wait("\(Self.text("label")) === '<b>Stripes'"),
+                    .note("lesson", Self.text("lesson")), .wait("\(Self.text("label")) === '\(Self.stripes)'"),
                     .note("model", Self.text("model")), .note("after", Self.text("label")),
                     .note("top", "[...document.querySelectorAll('#top .name')].map(name => name.textContent)"),
                     .note("bytes", "fetch('learned').then(file => file.arrayBuffer()).then(bytes => bytes.byteLength)"),
@@ -68,18 +70,17 @@ import Testing
                 ])
             let seen = sight.values
             #expect(
-                ["Bright", "Dark"].contains(seen.before) && seen.name == "<b>Stripes" && seen.start == "Personalise")
-            #expect(seen.too == "“<b>Stripes” has 0 of the 3 examples that a class needs.")
+                ["Bright", "Dark"].contains(seen.before) && seen.name == Self.stripes && seen.start == "Personalise")
+            #expect(seen.too == "“\(Self.stripes)” has 0 of the 3 examples that a class needs.")
             #expect(seen.one == [1] && seen.many[0] >= 6 && seen.room.contains("of 64 MB"))
             // 200 steps, of which every tenth and the last are told.
             #expect(seen.points == [21, 21] && seen.losses.count == 2)
             #expect(seen.lesson.hasPrefix("Learned from ") && seen.model == "bright, personalised")
             #expect(
-                seen.after == "<b>Stripes" && Set(seen.top) == ["Bright", "Dark", "<b>Stripes"] && seen.bytes > 100)
+                seen.after == Self.stripes && Set(seen.top) == ["Bright", "Dark", Self.stripes] && seen.bytes > 100)
             #expect(
                 seen.reverted == seen.before && seen.revertedModel == "bright" && seen.gone == [] && seen.overflow <= 0)
             #expect(sight.console == [])
-            _ = stripes
         }
     }
 

@@ -4,7 +4,8 @@
 export class Refused extends Error {}
 
 async function ask(method, path, parameters = {}, body = undefined) {
-  const query = new URLSearchParams(parameters).toString();
+  // Blanks as %20, since "+" is a plus.
+  const query = Object.entries(parameters).map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
   let answer;
   try {
     answer = await fetch(query ? `${path}?${query}` : path, { method, body });
