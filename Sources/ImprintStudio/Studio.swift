@@ -8,7 +8,8 @@ internal import ImprintLive
 
 /// A page on this machine that looks through the camera, shows what a model sees, and teaches it.
 ///
-/// It listens on 127.0.0.1 alone, and is open to the browser that was given `url` with its token. Photos stay in memory; see docs/studio.md.
+/// It listens on 127.0.0.1 alone, and is open to the browser that was given `url` with its token. Photos stay in memory;
+/// see docs/studio.md.
 public final class Studio: Sendable {
     /// The port that is tried where none is asked for; any free one is taken where it is in use.
     public static let usualPort = 8094

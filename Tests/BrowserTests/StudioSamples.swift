@@ -93,7 +93,7 @@ enum StudioSamples {
 
     /// What a user sees after some steps, as `Browser.look` tells it, on a thread that no task needs.
     static func look<Values: Decodable & Sendable>(
-        _ studio: Studio, _ view: Browser.View, _ steps: [Browser.Step], timeout: Int = 30
+        _ studio: Studio, _ view: Browser.View, _ steps: [Browser.Step], timeout: Int = 120
     ) async throws -> Browser.Sight<Values> {
         try await onThreadOfItsOwn { [url = studio.url] in
             try Browser.look(

@@ -4,7 +4,7 @@ import { draw, make, percent } from "./parts.js";
 
 const width = 320, height = 130, left = 40, bottom = 20, top = 8;
 
-function chart(name, className, points, value, highest, text) {
+function chart(name, className, points, value, highest, text, tick = text) {
   const steps = points[0]?.steps ?? 1;
   const x = (point) => left + (width - left - 8) * (point.step / steps);
   const y = (share) => top + (height - top - bottom) * (1 - share / highest);
@@ -13,7 +13,7 @@ function chart(name, className, points, value, highest, text) {
     const level = y(share * highest);
     svg.append(
       draw("line", { class: "grid", x1: left, x2: width - 8, y1: level, y2: level }),
-      draw("text", { class: "tick end", x: left - 6, y: level + 4 }, text(share * highest)));
+      draw("text", { class: "tick end", x: left - 6, y: level + 4 }, tick(share * highest)));
   }
   svg.append(draw("text", { class: "tick end", x: width - 8, y: height - 4 }, String(steps)));
   const line = points.map((point) => `${x(point).toFixed(1)},${y(value(point)).toFixed(1)}`).join(" ");
@@ -32,5 +32,5 @@ export function showCurves(place, points) {
   const highest = Math.max(...points.map((point) => point.loss), 1e-6);
   place.replaceChildren(
     chart("Loss on the examples", "loss", points, (point) => point.loss, highest, (value) => value.toFixed(2)),
-    chart("Judged rightly", "accuracy", points, (point) => point.accuracy, 1, percent));
+    chart("Judged rightly", "accuracy", points, (point) => point.accuracy, 1, percent, (share) => `${share * 100} %`));
 }
