@@ -128,8 +128,8 @@ async function follow(lesson) {
     find("lesson").textContent = lesson.message;
     find("lesson").dataset.stage = stage;
     showCurves(find("curves"), lesson.points);
-    if (stage !== "running") break;
     show();
+    if (stage !== "running") break;
     const next = await trying(() => server.lesson(lesson.version));
     if (!next) return;
     lesson = next;

@@ -191,7 +191,7 @@ class Browser:
     def press(self, selector, seconds):
         """Presses the mouse in the middle of an element, which is brought into view."""
         quoted = json.dumps(selector)
-        self.wait_until(f"document.querySelector({quoted}) !== null")
+        self.wait_until(f"document.querySelector({quoted})?.checkVisibility() === true")
         place = self.evaluate(f"""(() => {{
             const element = document.querySelector({quoted});
             element.scrollIntoView({{ block: "center", behavior: "instant" }});
