@@ -28,6 +28,41 @@ import Testing
         #expect(try classifier.classify(photos[0]).map(\.confidence).reduce(0, +) - 1 < 1e-5)
     }
 
+    @Test("Several photos at once tell how far it is, and are taken back at once", arguments: [0, 1])
+    func several(blocks: Int) throws {
+        var configuration = PersonalizationConfiguration()
+        configuration.blocks = blocks
+        let base = try leftOrRightClassifier()
+        let session = try PersonalizationSession(base, configuration: configuration)
+        let shown = stripes(2, count: 5).map { (photo: ImageSource.image($0), label: "stripes") }
+        var looked: [Int] = []
+        var steps: [PersonalizationProgress.Step] = []
+        try session.teach(shown) { progress in
+            switch progress {
+            case .looked(let done, let total):
+                looked.append(done)
+                #expect(total == 5)
+            case .step(let step): steps.append(step)
+            }
+        }
+        #expect(looked.last == 5 && looked == looked.sorted())
+        #expect(steps.count > 5 && steps.map(\.step) == steps.map(\.step).sorted())
+        #expect(steps.allSatisfy { $0.loss.isFinite && (0...1).contains($0.accuracy) && $0.step <= $0.steps })
+        let (first, last) = (try #require(steps.first), try #require(steps.last))
+        #expect(last.step == last.steps && last.loss < first.loss && last.accuracy == 1)
+        #expect(try session.classifier.classify(stripes(2, count: 1, seed: 5)[0])[0].label == "stripes")
+        #expect(try session.undo())
+        #expect(try session.classifier.classify(photos[0]) == base.classify(photos[0]) && session.exampleCount == 0)
+        #expect(throws: ImageError.self) {
+            try session.teach([shown[0], (photo: .data(Data("no picture".utf8)), label: "stripes")])
+        }
+        let control = PersonalizationControl()
+        #expect(throws: CancellationError.self) {
+            try session.teach(shown, control: control) { if case .step = $0 { control.cancel() } }
+        }
+        #expect(session.exampleCount == 0 && session.classifier.labels == ["left", "right"])
+    }
+
     @Test("What is taken back is as it was, to the last bit; so is the base")
     func undo() throws {
         let base = try leftOrRightClassifier()
