@@ -1,6 +1,7 @@
 internal import FlyingFox
 internal import Foundation
 internal import Imprint
+internal import ImprintFormats
 internal import ImprintImages
 
 /// What the page is told of the model in use.
@@ -49,14 +50,19 @@ private struct Sight: Encodable {
         let label: String
         let confidence: Float
         let box: NormalizedRectangle?
+        /// The category that the model has for the label; left out where it has none.
+        let category: String?
     }
 
     /// All labels, best first.
     let observations: [Seen]
     let seconds: Double
 
-    init(_ observations: [Observation], seconds: Double) {
-        self.observations = observations.map { Seen(label: $0.label, confidence: $0.confidence, box: $0.box) }
+    init(_ observations: [Observation], _ categories: Categories?, seconds: Double) {
+        self.observations = observations.map {
+            Seen(
+                label: $0.label, confidence: $0.confidence, box: $0.box, category: categories?.category(of: $0.label))
+        }
         self.seconds = seconds
     }
 }
@@ -71,7 +77,7 @@ extension Studio {
         var request = ClassificationRequest(classifier)
         request.regionOfInterest = region
         let observations = try await request.perform(on: .data(photo))
-        return try .json(Sight(observations, seconds: (clock.now - began).seconds))
+        return try .json(Sight(observations, classifier.weights.categories, seconds: (clock.now - began).seconds))
     }
 
     /// Checks that bytes are those of a picture, before they are kept.

@@ -114,6 +114,27 @@ import Testing
         }
     }
 
+    private struct Categorised: Decodable, Sendable {
+        let label: String
+        let categories: [String]
+    }
+
+    @Test("A kept picture begins in the category that the model has for its label") func categories() async throws {
+        try await StudioSamples.withStudio(categories: ["Day": ["Bright"]]) { studio, folder in
+            let view = Browser.View(width: 1280, camera: try StudioSamples.camera([.bright], in: folder))
+            let options = "[...document.getElementById('category').options].map(option => option.textContent)"
+            let sight: Browser.Sight<Categorised> = try await StudioSamples.look(
+                studio, view,
+                [
+                    .wait("\(Self.text("label")) === 'Bright'"), .click("#tab-history"), .click("#shutter"),
+                    .wait("document.querySelectorAll('#pictures li').length === 1"),
+                    .note("label", "document.querySelector('#pictures b').textContent"),
+                    .note("categories", options),
+                ])
+            #expect(sight.values.label == "Bright" && sight.values.categories == ["all", "Day"])
+        }
+    }
+
     private struct Gate: Decodable, Sendable {
         let open: String
         let unknown: Bool

@@ -1,6 +1,7 @@
 import Foundation
 import Imprint
 import ImprintCore
+import ImprintFormats
 import ImprintImages
 import ImprintStudio
 import TestSupport
@@ -75,10 +76,13 @@ enum StudioSamples {
 
     /// Opens a studio with a model of bright and dark, or without one, for as long as `body` lasts.
     static func withStudio<Value>(
-        hasModel: Bool = true, _ body: (_ studio: Studio, _ folder: URL) async throws -> Value
+        hasModel: Bool = true, categories: [String: [String]]? = nil,
+        _ body: (_ studio: Studio, _ folder: URL) async throws -> Value
     ) async throws -> Value {
         try await withTemporaryFolder { folder in
-            let classifier = hasModel ? try ImageClassifier(contentsOf: try await model(in: folder)) : nil
+            var weights = hasModel ? try WeightsFile(contentsOf: try await model(in: folder)) : nil
+            weights?.categories = try categories.map { try Categories($0) }
+            let classifier = try weights.map { try ImageClassifier($0) }
             let studio = try await Studio(classifier, name: hasModel ? "bright" : nil)
             do {
                 let value = try await body(studio, folder)

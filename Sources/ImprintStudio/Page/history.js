@@ -3,11 +3,12 @@
 import { picture } from "./eye.js";
 import { held } from "./look.js";
 import { find, focusOn, hear, make, percent, say } from "./parts.js";
+import { server } from "./server.js";
 import { store } from "./store.js";
 import { zip } from "./zip.js";
 
 let pictures = [];
-let best = null;
+let hasModel = false;
 const addresses = [];
 
 /** The picture with a strip at its foot that says what was seen. */
@@ -28,14 +29,16 @@ async function burnt(blob, text) {
 }
 
 async function shoot() {
-  const seen = best, reason = held();
-  if (reason) return say(`Held back: “${reason.label}” was seen, so the picture is not kept.`);
   try {
     const blob = await picture({ whole: true });
     if (!blob) return;
+    // What is kept is looked at itself: the camera may have moved since it was last looked through.
+    const observations = hasModel ? (await server.classify(blob)).observations : [];
+    const reason = held(observations), seen = observations[0];
+    if (reason) return say(`Held back: “${reason.label}” was seen, so the picture is not kept.`);
     const label = seen?.label ?? "Unlabelled";
     const text = seen ? `${label}  ${percent(seen.confidence)}` : label;
-    await store.put({ label, confidence: seen?.confidence ?? null, category: label, date: new Date(), blob: await burnt(blob, text) });
+    await store.put({ label, confidence: seen?.confidence ?? null, category: seen?.category ?? label, date: new Date(), blob: await burnt(blob, text) });
     say(`Kept: ${text}.`);
     await load();
   } catch (error) {
@@ -120,7 +123,6 @@ find("delete-all").addEventListener("click", async () => {
   await load();
   focusOn(find("category"));
 });
-hear("seen", (sight) => { best = sight?.observations[0] ?? null; });
-hear("model", () => { best = null; });
+hear("model", (model) => { hasModel = model.name !== undefined; });
 
 export const openHistory = () => load().catch((error) => { find("history-state").textContent = error.message; });
