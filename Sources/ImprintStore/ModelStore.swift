@@ -129,7 +129,8 @@ extension ModelStore {
     /// The file is had, verified and tried, and takes the place of the model in use, which becomes the previous one, unless its file is
     /// damaged; older ones are removed. A download that broke off is gone on from by the next one from the same URL, where the server can.
     ///
-    /// Cancelling the task ends the download. Errors leave the models of the store as they were.
+    /// Cancelling the task ends the download. Errors leave the models of the store as they were, but for
+    /// `FileError.notConfirmed`: then the new model is in use, and a power cut may bring the one before back.
     /// - Parameters:
     ///   - url: Where the model is: a file, http or https URL.
     ///   - verification: What vouches for it.
@@ -161,12 +162,12 @@ extension ModelStore {
     ///   verified; then the one in use stays. `FileError` where a file cannot be read or written.
     @discardableResult
     public func rollBack() throws -> InstalledModel {
-        try exchanging { memory in
+        try exchanging {
             guard let previous = try StoreIndex(in: files)?.previous else {
                 throw StoreError.nothingToRollBackTo(folder: folder)
             }
             let loaded = try verified(previous, canRollBack: false)
-            try change(to: loaded, previous: nil, &memory)
+            try change(to: loaded, previous: nil)
             return previous
         }
     }
@@ -232,7 +233,7 @@ extension ModelStore {
 
     /// Puts what was downloaded, verified and tried in the place of the model in use.
     private func takeIn(_ new: Loaded) throws -> InstalledModel {
-        try exchanging { memory in
+        try exchanging {
             let index: StoreIndex?
             do {
                 index = try StoreIndex(in: files)
@@ -245,7 +246,7 @@ extension ModelStore {
             let others = [index?.current, index?.previous].compactMap(\.self).filter { $0.sha256 != new.model.sha256 }
             // The newest that is worth going back to; a disk that cannot be read just now is not yet damage.
             let whole = others.first { (try? files.digest(of: $0.fileName).sha256) == $0.sha256 }
-            try change(to: new, previous: whole ?? others.first, &memory)
+            try change(to: new, previous: whole ?? others.first)
             // Without the file it means nothing.
             try? files.remove(Download.noteName)
             return new.model
@@ -253,29 +254,37 @@ extension ModelStore {
     }
 
     /// Writes which model is in use now, and removes what is not needed any more.
-    private func change(to loaded: Loaded, previous: InstalledModel?, _ memory: inout Memory) throws {
-        try StoreIndex(current: loaded.model, previous: previous).write(to: files)
-        memory.use(loaded)
+    private func change(to loaded: Loaded, previous: InstalledModel?) throws {
+        let index = StoreIndex(current: loaded.model, previous: previous)
+        try memory.withLock { memory in
+            do {
+                try index.write(to: files)
+            } catch {
+                guard (try? StoreIndex(in: files)) == index else { throw error }
+                // The folder has it, and is only not sure to keep it.
+                memory.use(loaded)
+                throw FileError.notConfirmed(path: files.path(of: StoreIndex.fileName), reason: "\(error)")
+            }
+            memory.use(loaded)
+        }
+        // The model is in use already; what stays now is removed by the next change.
         let kept = [loaded.model.fileName, previous?.fileName]
-        for name in try files.names() where name.hasSuffix(".imprint") && !kept.contains(name) {
-            // The model is in use already; what stays now is removed by the next change.
+        for name in (try? files.names()) ?? [] where name.hasSuffix(".imprint") && !kept.contains(name) {
             try? files.remove(name)
         }
     }
 
-    /// Changes which model is in use, as the only one of all processes; each takes but a moment.
-    private func exchanging(_ body: (inout Memory) throws -> InstalledModel) throws -> InstalledModel {
-        try memory.withLock { memory in
-            let clock = ContinuousClock()
-            let end = clock.now + .seconds(10)
-            while true {
-                if let lock = try files.lock("lock") {
-                    defer { withExtendedLifetime(lock) {} }
-                    return try body(&memory)
-                }
-                guard clock.now < end else { throw StoreError.inUse(folder: folder) }
-                Thread.sleep(forTimeInterval: 0.01)
+    /// Changes which model is in use, as the only one of all threads and processes; those who use the store do not wait for it.
+    private func exchanging(_ body: () throws -> InstalledModel) throws -> InstalledModel {
+        let clock = ContinuousClock()
+        let end = clock.now + .seconds(10)
+        while true {
+            if let lock = try files.lock("lock") {
+                defer { withExtendedLifetime(lock) {} }
+                return try body()
             }
+            guard clock.now < end else { throw StoreError.inUse(folder: folder) }
+            Thread.sleep(forTimeInterval: 0.01)
         }
     }
 }

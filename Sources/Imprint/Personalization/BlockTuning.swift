@@ -79,7 +79,7 @@ final class BlockTuning {
     ///   - shouldStop: Asked before each step; where it says yes, the change is that of the steps before.
     ///   - onStep: Told of every tenth step, by the views of that step.
     func run(
-        shouldStop: () throws -> Bool, onStep: (PersonalizationProgress.Step) -> Void = { _ in }
+        shouldStop: () throws -> Bool, onStep: ((PersonalizationProgress.Step) -> Void)? = nil
     ) throws -> Change {
         let optimizer = try AdamW(
             AdamW.Options(learningRate: Self.learningRate, weightDecay: Self.weightDecay), for: plan.parameters.layout)
@@ -93,7 +93,7 @@ final class BlockTuning {
                 batch.append(order.removeLast())
             }
             pass(batch)
-            if step % 10 == 9,
+            if let onStep, step % 10 == 9,
                 let progress = PersonalizationProgress.Step(step + 1, of: Self.steps, scores: scores(batch))
             {
                 onStep(progress)

@@ -133,15 +133,16 @@ struct HeadTuning {
     ///   - shouldStop: Asked before each step; where it says yes, the change is that of the steps before.
     ///   - onStep: Told of every tenth step and of the last.
     func run(
-        shouldStop: () throws -> Bool, onStep: (PersonalizationProgress.Step) -> Void = { _ in }
+        shouldStop: () throws -> Bool, onStep: ((PersonalizationProgress.Step) -> Void)? = nil
     ) throws -> Change {
         let optimizer = try AdamW(
             AdamW.Options(learningRate: Self.logitStep / meanSum, weightDecay: 0), for: plan.parameters.layout)
         let schedule = Schedule(.cosine(final: 0), warmUpSteps: 10)
         let entry = plan.parameters.layout["change.weight"]
+        var done = 0
         for step in 0..<Self.steps where try !shouldStop() {
             plan.forward(count: samples.count * places)
-            if step % 10 == 0, let progress = progress(step) { onStep(progress) }
+            if let onStep, step % 10 == 0, let progress = progress(step) { onStep(progress) }
             writeGradients()
             plan.backward(count: samples.count * places)
             if let entry {
@@ -152,9 +153,12 @@ struct HeadTuning {
                 }
             }
             optimizer.step(plan, factor: schedule.factor(at: step, of: Self.steps))
+            done = step + 1
         }
-        plan.forward(count: samples.count * places)
-        if let progress = progress(Self.steps) { onStep(progress) }
+        if let onStep {
+            plan.forward(count: samples.count * places)
+            if let progress = progress(done) { onStep(progress) }
+        }
         return change
     }
 

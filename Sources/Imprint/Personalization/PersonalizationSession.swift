@@ -100,7 +100,7 @@ public final class PersonalizationSession: Sendable {
     /// - Throws: As `teach(_:as:)` of a file, and `CancellationError` where the control says so; then the classifier is as it was.
     public func teach(
         _ photos: [(photo: ImageSource, label: String)], control: PersonalizationControl = PersonalizationControl(),
-        onProgress: (PersonalizationProgress) -> Void = { _ in }
+        onProgress: @escaping (PersonalizationProgress) -> Void = { _ in }
     ) throws {
         let workers = Workers(configuration.threads)
         var examples: [Example] = []
@@ -109,6 +109,11 @@ public final class PersonalizationSession: Sendable {
             let portion = photos[start..<min(start + 2 * workers.count, photos.count)]
             examples += try workers.map(portion.count) { place in
                 try example(portion[start + place].photo, .isLabel(portion[start + place].label))
+            }
+            // Features may take many times the bytes of their photos.
+            if let each = examples.first?.byteCount, examples.count > room(for: each) {
+                let byteCount = state.withLock { $0.lesson.byteCount } + examples.reduce(0) { $0 + $1.byteCount }
+                throw ImprintError.noRoom(byteCount: byteCount, limit: configuration.memoryLimit)
             }
             onProgress(.looked(done: examples.count, of: photos.count))
         }
@@ -170,7 +175,7 @@ public final class PersonalizationSession: Sendable {
     /// Shows several examples at once.
     func show(
         _ examples: [Example], shouldStop: () throws -> Bool = { false },
-        onStep: (PersonalizationProgress.Step) -> Void = { _ in }
+        onStep: ((PersonalizationProgress.Step) -> Void)? = nil
     ) throws {
         try change(shouldStop: shouldStop, onStep: onStep) { lesson in
             lesson.examples += examples
@@ -187,7 +192,7 @@ public final class PersonalizationSession: Sendable {
     }
 
     private func change(
-        shouldStop: () throws -> Bool = { false }, onStep: (PersonalizationProgress.Step) -> Void = { _ in },
+        shouldStop: () throws -> Bool = { false }, onStep: ((PersonalizationProgress.Step) -> Void)? = nil,
         _ body: (inout Lesson) throws -> Void
     ) throws {
         try state.withLock { state in
@@ -202,7 +207,7 @@ public final class PersonalizationSession: Sendable {
     /// Trains on all that was shown, and lets other threads use what comes out.
     private func publish(
         _ lesson: Lesson, shouldStop: () throws -> Bool = { false },
-        onStep: (PersonalizationProgress.Step) -> Void = { _ in }
+        onStep: ((PersonalizationProgress.Step) -> Void)? = nil
     ) throws {
         let personalization = try Tuning(base, lesson, configuration).run(shouldStop: shouldStop, onStep: onStep)
         published.replace(with: try base.personalized(with: personalization))

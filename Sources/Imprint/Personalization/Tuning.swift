@@ -39,7 +39,7 @@ struct Tuning {
 
     /// The personalization; `nil` where nothing was shown, nor was there anything before.
     func run(
-        shouldStop: () throws -> Bool, onStep: (PersonalizationProgress.Step) -> Void = { _ in }
+        shouldStop: () throws -> Bool, onStep: ((PersonalizationProgress.Step) -> Void)? = nil
     ) throws -> Personalization? {
         guard !lesson.examples.isEmpty else { return lesson.before }
         let start = try start()
@@ -48,7 +48,7 @@ struct Tuning {
     }
 
     private func tunedHead(
-        _ start: Personalization, _ shouldStop: () throws -> Bool, _ onStep: (PersonalizationProgress.Step) -> Void
+        _ start: Personalization, _ shouldStop: () throws -> Bool, _ onStep: ((PersonalizationProgress.Step) -> Void)?
     ) throws -> Personalization {
         let trained = trainedOutputs
         let change = try HeadTuning(
@@ -60,7 +60,7 @@ struct Tuning {
     }
 
     private func tunedBlocks(
-        _ start: Personalization, _ shouldStop: () throws -> Bool, _ onStep: (PersonalizationProgress.Step) -> Void
+        _ start: Personalization, _ shouldStop: () throws -> Bool, _ onStep: ((PersonalizationProgress.Step) -> Void)?
     ) throws -> Personalization {
         let part = try part(blocks: configuration.blocks, outputs: outputs.count)
         let change = try BlockTuning(

@@ -44,7 +44,7 @@ public struct ClassificationRequest: Sendable {
 /// A request with the classifier that is current at one moment.
 struct PreparedRequest {
     private let request: ClassificationRequest
-    private let classifier: ImageClassifier
+    let classifier: ImageClassifier
 
     /// - Throws: `ImprintError` where the classifier does not know what the rule needs, or the region is none.
     init(_ request: ClassificationRequest) throws(ImprintError) {

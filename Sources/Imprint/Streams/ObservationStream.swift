@@ -21,18 +21,20 @@ public struct ObservationStream: AsyncSequence, Sendable {
         public let frame: Int
         /// How many frames were not looked at since the element before: they came too fast, or during a pause.
         public let droppedCount: Int
-        /// Why frames since the element before could not be read; empty where all could.
+        /// Why frames since the element before could not be read, the latest of them; empty where all could.
         public let unreadable: [ImageError]
+        /// How many could not be read.
+        public let unreadableCount: Int
     }
 
-    typealias Frame = (place: Int, source: ImageSource)
+    typealias Frame = (place: Int, turn: Int, source: ImageSource)
 
     private let request: ClassificationRequest
     private let interval: Duration
     private let smoothing: Float
     private let pause = Pause()
     /// Begins to take frames; the newest waits until it is asked for.
-    private let begin: @Sendable () -> FrameFeed
+    private let begin: @Sendable (Pause) -> FrameFeed
 
     init<Frames: AsyncSequence & Sendable>(
         _ request: ClassificationRequest, frames: Frames, interval: Duration, smoothing: Float
@@ -42,22 +44,27 @@ public struct ObservationStream: AsyncSequence, Sendable {
         self.request = request
         self.interval = interval
         self.smoothing = smoothing
-        begin = { FrameFeed(frames) }
+        begin = { FrameFeed(frames, $0) }
     }
 
-    /// Whether frames are dropped unseen for the time being; what iterates waits meanwhile.
+    /// Whether frames are dropped unseen for the time being; what iterates waits meanwhile, and goes on with a frame that comes after it.
     public var isPaused: Bool {
-        get { pause.isOn.withLock { $0 } }
-        nonmutating set { pause.isOn.withLock { $0 = newValue } }
+        get { pause.state.withLock { $0.isOn } }
+        nonmutating set {
+            pause.state.withLock { state in
+                if state.isOn != newValue { state = (newValue, state.turn + 1) }
+            }
+        }
     }
 
     /// Begins to take frames.
     public func makeAsyncIterator() -> Iterator {
-        Iterator(request, begin(), pause, interval: interval, smoothing: smoothing)
+        Iterator(request, begin(pause), pause, interval: interval, smoothing: smoothing)
     }
 
     final class Pause: Sendable {
-        let isOn = Mutex(false)
+        /// Whether it is on, and how often that has changed.
+        let state = Mutex((isOn: false, turn: 0))
     }
 
     /// Looks at the newest frame whenever it is time.
@@ -93,7 +100,7 @@ public struct ObservationStream: AsyncSequence, Sendable {
         /// What is seen in the next frame that is looked at; `nil` after the last.
         /// - Throws: As `next()`.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws -> Element? {
-            var unreadable: [ImageError] = []
+            var (unreadable, unreadableCount): ([ImageError], Int) = ([], 0)
             while true {
                 if let due { try await Task.sleep(until: due, clock: .continuous) }
                 guard let frame = try await frames.next(isolation: actor) else {
@@ -102,17 +109,20 @@ public struct ObservationStream: AsyncSequence, Sendable {
                     if next == 0, let error = unreadable.first { throw error }
                     return nil
                 }
-                // Dropped as they come: a frame from before the pause is not what is to be seen after it.
-                if pause.isOn.withLock({ $0 }) { continue }
+                // A frame from before or during a pause is not what is to be seen after it.
+                if pause.state.withLock({ $0.isOn || $0.turn != frame.turn }) { continue }
                 due = .now + interval
                 do {
-                    let all = try await request.all(in: frame.source)
+                    let (all, classifier) = try await request.all(in: frame.source)
                     defer { next = frame.place + 1 }
                     return Element(
-                        observations: smoothed.take(all).filter(request.rule.accepts), frame: frame.place,
-                        droppedCount: frame.place - next - unreadable.count, unreadable: unreadable)
+                        observations: smoothed.take(all, of: classifier).filter(request.rule.accepts),
+                        frame: frame.place, droppedCount: frame.place - next - unreadableCount, unreadable: unreadable,
+                        unreadableCount: unreadableCount)
                 } catch let error as ImageError {
-                    unreadable.append(error)
+                    unreadableCount += 1
+                    // A camera that gives nothing else for days must not fill memory.
+                    unreadable = unreadable.suffix(15) + [error]
                 }
             }
         }
@@ -124,7 +134,9 @@ final class FrameFeed: Sendable {
     let frames: AsyncThrowingStream<ObservationStream.Frame, any Error>
     private let task: Task<Void, Never>
 
-    init<Frames: AsyncSequence & Sendable>(_ source: Frames) where Frames.Element == ImageSource {
+    init<Frames: AsyncSequence & Sendable>(
+        _ source: Frames, _ pause: ObservationStream.Pause
+    ) where Frames.Element == ImageSource {
         let (frames, newest) = AsyncThrowingStream.makeStream(
             of: ObservationStream.Frame.self, bufferingPolicy: .bufferingNewest(1))
         self.frames = frames
@@ -133,7 +145,7 @@ final class FrameFeed: Sendable {
                 var place = 0
                 for try await frame in source {
                     try Task.checkCancellation()
-                    newest.yield((place, frame))
+                    newest.yield((place, pause.state.withLock { $0.turn }, frame))
                     place += 1
                 }
                 newest.finish()
@@ -159,11 +171,13 @@ extension ClassificationRequest {
         ObservationStream(self, frames: frames, interval: interval, smoothing: smoothing)
     }
 
-    /// One observation for each label, whatever the rule.
+    /// One observation for each label, whatever the rule, and whose they are.
     @concurrent
-    fileprivate func all(in source: ImageSource) async throws -> [Observation] {
+    fileprivate func all(in source: ImageSource) async throws -> ([Observation], of: ImageClassifier) {
         let request = try PreparedRequest(self)
-        return try request.all(source.stored(coveringShortSide: request.shortSideToDecode))
+        return (
+            try request.all(source.stored(coveringShortSide: request.shortSideToDecode)), of: request.classifier
+        )
     }
 }
 

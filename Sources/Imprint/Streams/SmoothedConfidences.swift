@@ -5,15 +5,17 @@ struct SmoothedConfidences {
     /// What of the frames before stays, 0 (nothing) … 1 (all).
     let smoothing: Float
     private var confidences: [String: Float] = [:]
+    /// Whose they are.
+    private var classifier: ImageClassifier?
 
     init(smoothing: Float) { self.smoothing = smoothing }
 
     /// The observations of the next frame with what the frames before add to them, best first.
-    mutating func take(_ observations: [Observation]) -> [Observation] {
+    mutating func take(_ observations: [Observation], of classifier: ImageClassifier) -> [Observation] {
         guard smoothing > 0 else { return observations }
-        // Other labels are those of another model, to which the frames before do not belong.
-        let isContinued =
-            confidences.count == observations.count && observations.allSatisfy { confidences[$0.label] != nil }
+        // What another model saw before does not belong to this one, whatever its labels.
+        let isContinued = self.classifier === classifier
+        self.classifier = classifier
         let smoothed = observations.map { observation in
             guard isContinued, let before = confidences[observation.label] else { return observation }
             return observation.with(confidence: smoothing * before + (1 - smoothing) * observation.confidence)

@@ -61,6 +61,16 @@ import Testing
             try session.teach(shown, control: control) { if case .step = $0 { control.cancel() } }
         }
         #expect(session.exampleCount == 0 && session.classifier.labels == ["left", "right"])
+        configuration.memoryLimit = 1000
+        let small = try PersonalizationSession(base, configuration: configuration)
+        var seen = 0
+        #expect(throws: ImprintError.self) {
+            try small.teach(Array(repeating: shown[0], count: 1000)) {
+                if case .looked(let done, _) = $0 { seen = done }
+            }
+        }
+        // It does not look at all of them before it says so.
+        #expect(seen < 500)
     }
 
     @Test("What is taken back is as it was, to the last bit; so is the base")

@@ -100,19 +100,26 @@ import Testing
         }
     }
 
-    @Test("Several requests on one picture read it once, and each says what it says alone")
+    @Test("Several requests share one decoded picture, as large as the most demanding of them needs it")
     func several() async throws {
-        let (first, second) = (try smallModel(), try smallModel(labels: ["x", "y"], seed: 3))
-        try await withTemporaryFolder { folder in
-            // What comes out of a pipe can be read but once.
-            let file = folder.appending(path: "x.png")
-            try ImageFile.write(picture(), to: file)
-            let handler = ImageRequestHandler(.file(file))
-            let requests = [ClassificationRequest(first), ClassificationRequest(second)]
-            let both = try await handler.perform(requests)
-            #expect(try both == [first.classify(file), second.classify(file)])
-            #expect(try await handler.perform([]).isEmpty)
+        let (small, large) = (try smallModel(), try smallModel(labels: ["x", "y"], seed: 3, height: 300, width: 300))
+        var squares = Image(width: 1600, height: 1200)
+        // Their borders differ with the size at which they are decoded.
+        for place in squares.samples.indices {
+            let (row, column) = (place / 3 / 1600, place / 3 % 1600)
+            squares.samples[place] = UInt8((row / 50 * 37 + column / 50 * 91 + place % 3 * 60) % 256)
         }
+        let photo = ImageSource.data(Data(try ImageFile.encodeJPEG(squares, quality: 95)))
+        let requests = [ClassificationRequest(small), ClassificationRequest(large)]
+        let both = try await ImageRequestHandler(photo).perform(requests)
+        #expect(try await both[1] == requests[1].perform(on: photo))
+        var demanding = requests[0]
+        // Decoded as large as for the large model.
+        demanding.regionOfInterest = NormalizedRectangle(x: 0, y: 0, width: 1, height: 0.02)
+        let alone = try await requests[0].perform(on: photo)
+        let shared = try await ImageRequestHandler(photo).perform([requests[0], demanding])[0]
+        #expect(both[0] == shared && both[0] != alone)
+        #expect(try await ImageRequestHandler(photo).perform([]).isEmpty)
     }
 
     @Test("What cannot be read is an error, which names the file or the bytes")
@@ -138,13 +145,13 @@ import Testing
         await #expect(throws: CancellationError.self) { try await task.value }
     }
 
-    @Test("Runs off the caller's thread") @MainActor
-    func offThread() async throws {
-        // The main actor goes on while a request runs.
-        let request = ClassificationRequest(try smallModel())
-        async let observations = request.perform(on: .image(picture(width: 3000, height: 3000)))
-        MainActor.assertIsolated()
-        #expect(try await observations.count == 3)
+    @Test("Cancelling ends the work between its parts")
+    func cancelledWithin() async throws {
+        let requests = Array(repeating: ClassificationRequest(try smallModel()), count: 200_000)
+        let task = Task { try await ImageRequestHandler(.image(picture())).perform(requests) }
+        // On a thread of its own: those of tasks may all be busy until the work is done.
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.02) { task.cancel() }
+        await #expect(throws: CancellationError.self) { try await task.value }
     }
 
     @Test("Sixteen tasks share one classifier, and each gets the result of its own picture")

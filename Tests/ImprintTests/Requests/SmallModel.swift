@@ -3,12 +3,12 @@ import ImprintFormats
 import ImprintImages
 import ImprintNetwork
 
-/// A classifier of 6x4 pixels that has learnt nothing and sees every pixel.
+/// A classifier that has learnt nothing and sees every pixel.
 func smallModel(
     labels: [String] = ["a", "b", "c"], seed: UInt64 = 7, isShared: Bool = true,
-    cropAndScale: CropAndScale = .centerCrop
+    cropAndScale: CropAndScale = .centerCrop, height: Int = 4, width: Int = 6
 ) throws -> ImageClassifier {
-    var net = NetworkBuilder(name: "small", input: Shape(height: 4, width: 6, channels: 3))
+    var net = NetworkBuilder(name: "small", input: Shape(height: height, width: width, channels: 3))
     net.add(Flatten())
     net.add(Dense(outputChannels: labels.count))
     if isShared { net.add(Softmax()) } else { net.add(Sigmoid()) }
@@ -16,7 +16,7 @@ func smallModel(
     return try ImageClassifier(
         WeightsFile(
             network: network, parameters: try Parameters(network, seed: seed), labels: labels,
-            preprocessing: Preprocessing(width: 6, height: 4, cropAndScale: cropAndScale)))
+            preprocessing: Preprocessing(width: width, height: height, cropAndScale: cropAndScale)))
 }
 
 /// A picture that differs everywhere, and with its number.

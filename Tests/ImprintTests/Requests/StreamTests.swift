@@ -87,9 +87,11 @@ import Testing
         #expect(number == 8)
     }
 
-    @Test("Another model begins anew: what was seen by the one before is not mixed in")
-    func otherModel() async throws {
-        let models = [try smallModel(), try smallModel(labels: ["x", "y", "z"], seed: 2)]
+    @Test(
+        "Another model begins anew, with other labels or the same: what was seen by the one before is not mixed in",
+        arguments: [["x", "y", "z"], ["a", "b", "c"]])
+    func otherModel(labels: [String]) async throws {
+        let models = [try smallModel(), try smallModel(labels: labels, seed: 2)]
         let live = LiveClassifier(models[0])
         let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
         camera.yield(.image(picture(0)))
@@ -125,6 +127,31 @@ import Testing
         #expect(seen.withLock { $0 } == [10])
     }
 
+    @Test("A frame that waited through a pause is not seen after it")
+    func waitingFrame() async throws {
+        let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
+        let stream = try smallModel().observations(for: frames, every: .milliseconds(300))
+        camera.yield(.image(picture(0)))
+        var seen: [Int] = []
+        for try await element in stream {
+            seen.append(element.frame)
+            guard seen.count == 1 else { continue }
+            // Comes before it is time, as does the whole of the pause.
+            camera.yield(.image(picture(1)))
+            try await Task.sleep(for: .milliseconds(30))
+            stream.isPaused = true
+            camera.yield(.image(picture(2)))
+            try await Task.sleep(for: .milliseconds(30))
+            stream.isPaused = false
+            Task {
+                try await Task.sleep(for: .milliseconds(500))
+                camera.yield(.image(picture(3)))
+                camera.finish()
+            }
+        }
+        #expect(seen == [0, 3])
+    }
+
     @Test("Frames that cannot be read are left out and named; only frames none of which can be are an error")
     func unreadable() async throws {
         let broken = ImageSource.data(Data("no picture".utf8))
@@ -143,7 +170,7 @@ import Testing
             }
         }
         #expect(elements.map(\.frame) == [0, 2] && elements.map(\.droppedCount) == [0, 0])
-        #expect(elements.map(\.unreadable.count) == [0, 1])
+        #expect(elements.map(\.unreadable.count) == [0, 1] && elements.map(\.unreadableCount) == [0, 1])
         let none = AsyncStream<ImageSource> { frames in
             frames.yield(broken)
             frames.finish()
@@ -151,6 +178,28 @@ import Testing
         await #expect(throws: ImageError.self) {
             for try await _ in try smallModel().observations(for: none) { Issue.record("nothing can be seen") }
         }
+    }
+
+    @Test("Of many frames that cannot be read the latest are named and all are counted")
+    func manyUnreadable() async throws {
+        let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
+        camera.yield(.image(picture(0)))
+        var elements: [ObservationStream.Element] = []
+        for try await element in try smallModel().observations(for: frames, every: .zero) {
+            elements.append(element)
+            guard elements.count == 1 else { continue }
+            Task {
+                for _ in 0..<100 {
+                    camera.yield(.data(Data("no picture".utf8)))
+                    try await Task.sleep(for: .milliseconds(5))
+                }
+                camera.yield(.image(picture(1)))
+                camera.finish()
+            }
+        }
+        try #require(elements.map(\.frame) == [0, 101])
+        #expect(elements[1].unreadableCount + elements[1].droppedCount == 100)
+        #expect(elements[1].unreadable.count == min(elements[1].unreadableCount, 16))
     }
 
     private struct CameraLost: Error {}
