@@ -202,4 +202,55 @@ import Testing
                 "\(result)")
         }
     }
+
+    /// Real photos and models of others, as `imprint import` makes them.
+    private static let hasReference =
+        ReferenceData.has("models/EfficientNetLite0.mlmodel") && ReferenceData.has("models/Nudity.mlmodel")
+        && ReferenceData.has("data/viget-train/VigetLogo")
+
+    @Test(
+        "Real photos, with models of others", .enabled(if: hasReference, "the reference photos and models are not here")
+    )
+    func realPhotos() throws {
+        try withTemporaryFolder { folder in
+            let photos = ReferenceData.folder.appending(path: "data/viget-train/VigetLogo")
+            let names = try FileManager.default.contentsOfDirectory(atPath: photos.path).sorted().prefix(3)
+            let files = names.map { photos.appending(path: $0).path }
+            func imported(_ name: String) throws -> String {
+                let model = folder.appending(path: "\(name).imprint")
+                try ModelImporter().read(ReferenceData.folder.appending(path: "models/\(name).mlmodel")).weights.write(
+                    to: model)
+                return model.path
+            }
+            let objects = try imported("EfficientNetLite0")
+            let labels = try WeightsFile(contentsOf: URL(filePath: objects)).labels
+            let seen = try Examples.run("PhotoLabels", [objects] + files)
+            #expect(seen.status == 0, "\(seen.errors)")
+            let lines = seen.output.split(separator: "\n").map(String.init)
+            try #require(lines.count == 6 * files.count)
+            for (place, file) in files.enumerated() {
+                #expect(lines[6 * place] == file)
+                let best = lines[(6 * place + 1)..<(6 * place + 6)]
+                #expect(best.allSatisfy { line in labels.contains { line.hasSuffix("%  \($0)") } }, "\(best)")
+            }
+            let texts = try Examples.run("AltText", [objects] + files)
+            #expect(texts.status == 0 && texts.output.split(separator: "\n").count == files.count, "\(texts)")
+            let gate = try Examples.run("UploadGate", [try imported("Nudity"), "NSFW"] + files)
+            #expect(
+                gate.status == 0 && gate.output.split(separator: "\n").allSatisfy { $0.contains(": may go, NSFW ") },
+                "\(gate)")
+            let needle = try Examples.run("IsItTheLogo", [Examples.model] + files)
+            #expect(needle.status == 0 && needle.output.contains("▲"), "\(needle)")
+            let typed = try Examples.run("TypedModel", files)
+            #expect(typed.status == 0 && typed.output.split(separator: "\n").count == files.count, "\(typed)")
+            let camera = folder.appending(path: "camera")
+            try FileManager.default.createDirectory(at: camera, withIntermediateDirectories: true)
+            for name in names {
+                try FileManager.default.copyItem(at: photos.appending(path: name), to: camera.appending(path: name))
+            }
+            let sightings = try Examples.run("ObjectCamera", [objects, camera.path])
+            #expect(
+                sightings.status == 0 && sightings.output.split(separator: "\n").count == names.count, "\(sightings)")
+        }
+    }
 }
