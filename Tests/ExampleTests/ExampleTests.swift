@@ -117,12 +117,12 @@ import Testing
     func altText() throws {
         try withTemporaryFolder { folder in
             let pictures = try Examples.draw(1, in: folder)
-            let odd = folder.appending(path: "a&b \"<1>.jpg")
+            let odd = folder.appending(path: "a&b \"<1>\"\u{301}.jpg")
             try FileManager.default.moveItem(at: pictures.appending(path: "TwoCircles/0.jpg"), to: odd)
             let result = try Examples.run("AltText", [Examples.model, odd.path])
             #expect(
                 result.output
-                    == "<img src=\"\(folder.path)/a&amp;b &quot;&lt;1&gt;.jpg\" alt=\"Probably: TwoCircles\">\n",
+                    == "<img src=\"\(folder.path)/a&amp;b &quot;&lt;1&gt;&quot;\u{301}.jpg\" alt=\"Probably: TwoCircles\">\n",
                 "\(result)")
             let model = folder.appending(path: "unsure.imprint")
             try makeUnsureModel(labels: (1...20).map(String.init)).write(to: model)

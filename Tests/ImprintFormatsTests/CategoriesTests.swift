@@ -48,6 +48,19 @@ import Testing
         try Categories(["tree": ["oak", "tree"]]).check(labels: ["oak", "tree"])
     }
 
+    @Test("A category that is there twice is refused, for a reader of JSON would forget the first")
+    func twice() throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "groups.json")
+            try Data(#" {"a": ["b"], "a": ["c"]}"#.utf8).write(to: url)
+            let error = #expect(throws: CategoriesError.self) { try Categories(contentsOf: url) }
+            #expect(
+                "\(try #require(error))".hasSuffix("the category \"a\" is there twice; put its labels into one list"))
+            try Data("\n{\"a\": [\"b\\u0301\", \"c\"], \"d\": [\"e\"]}\n".utf8).write(to: url)
+            #expect(try Categories(contentsOf: url).labels == ["a": ["b\u{301}", "c"], "d": ["e"]])
+        }
+    }
+
     @Test("Files that hold none", arguments: ["", "[]", "{\"a\": 1}", "{\"a\": [1]}", "{\"a\": [\"b\"]"])
     func foreign(text: String) throws {
         try withTemporaryFolder { folder in

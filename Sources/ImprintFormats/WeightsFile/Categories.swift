@@ -40,16 +40,32 @@ public struct Categories: Hashable, Sendable {
         } catch {
             throw CategoriesError("it cannot be read: \(error.localizedDescription)", in: path)
         }
-        guard let labels = try? JSONDecoder().decode([String: [String]].self, from: data) else {
-            throw CategoriesError(
-                "expected a JSON object with a list of labels for each category, such as {\"computer\": [\"laptop\", \"desktop\"]}",
-                in: path)
-        }
         do {
-            try self.init(labels)
+            try self.init(Self.scanned(Array(data)))
         } catch {
             throw CategoriesError(error.reason, in: path)
         }
+    }
+
+    /// The labels of each category, as a file has them; a decoder of JSON would take the last of two categories of one name.
+    private static func scanned(_ bytes: [UInt8]) throws(CategoriesError) -> [String: [String]] {
+        var labels: [String: [String]] = [:]
+        var scanner = HeaderScanner(bytes)
+        do {
+            scanner.skipSpace()
+            try scanner.object { (scanner, category) throws(HeaderScanner.Problem) in
+                labels[category] = try scanner.strings()
+            }
+            try scanner.end()
+        } catch .duplicateKey(let category) {
+            throw CategoriesError(
+                "the category \(category.debugDescription) is there twice; put its labels into one list")
+        } catch {
+            throw CategoriesError(
+                "expected a JSON object with a list of labels for each category, such as {\"computer\": [\"laptop\", \"desktop\"]}"
+            )
+        }
+        return labels
     }
 
     /// The names of the categories, in order.

@@ -1,6 +1,6 @@
-/// A strict reader of the JSON that a safetensors header may hold.
+/// A strict reader of the JSON that a safetensors header, or a file of categories, may hold.
 ///
-/// A header is two objects deep and holds strings, counts and lists of counts, nothing else. So the scanner has a
+/// It is two objects deep and holds strings, counts and lists of these, nothing else. So the scanner has a
 /// function for each of these, none of them calls itself, and no nesting in a hostile file can exhaust the stack.
 /// Every byte outside strings is compared with what must stand there, and strings are checked one by one: what passes
 /// is valid UTF-8 throughout.
@@ -39,6 +39,13 @@ struct HeaderScanner {
             counts.append(try scanner.count())
         }
         return counts
+    }
+
+    /// Reads `["a", "b", …]`.
+    mutating func strings() throws(Problem) -> [String] {
+        var strings: [String] = []
+        try list(from: "[", to: "]") { scanner throws(Problem) in strings.append(try scanner.string()) }
+        return strings
     }
 
     /// Reads a whole number from 0 to the greatest `Int`: no sign, no fraction, no exponent, no leading zero.
@@ -110,7 +117,8 @@ struct HeaderScanner {
         if !skip(character) { throw malformed("\(character)") }
     }
 
-    private mutating func skipSpace() {
+    /// Goes past white space.
+    mutating func skipSpace() {
         while let byte = peek, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { offset += 1 }
     }
 

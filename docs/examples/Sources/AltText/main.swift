@@ -22,13 +22,14 @@ do {
 
 /// What stands for a text in an attribute of HTML.
 func escaped(_ text: String) -> String {
-    text.map { character in
-        switch character {
+    // By scalars: with a mark that combines with it, a quote is another character.
+    text.unicodeScalars.map { scalar in
+        switch scalar {
         case "&": "&amp;"
         case "<": "&lt;"
         case ">": "&gt;"
         case "\"": "&quot;"
-        default: String(character)
+        default: String(scalar)
         }
     }.joined()
 }
