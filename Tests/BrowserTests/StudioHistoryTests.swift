@@ -14,6 +14,7 @@ import Testing
         let alt: String
         let strip: [Int]
         let above: [Int]
+        let focused: String
         let categories: [String]
         let mine: Int
         let filtered: String
@@ -67,6 +68,7 @@ import Testing
                     .click("#pictures li:first-child input"),
                     .note("all", "document.activeElement.select()"), .type("Mine"), .key("Enter"),
                     .wait("[...document.getElementById('category').options].length === 3"),
+                    .note("focused", "document.activeElement.value ?? ''"),
                     .note(
                         "categories",
                         "[...document.getElementById('category').options].map(option => option.textContent)"),
@@ -99,7 +101,9 @@ import Testing
             #expect(seen.alt.hasPrefix("Picture: Bright, "))
             // The strip is dark, what the camera sees is not.
             #expect(seen.strip.max() ?? 255 < 100 && seen.above.min() ?? 0 > 150)
-            #expect(seen.categories == ["all", "Bright", "Mine"] && seen.mine == 1 && seen.filtered == "1 of 2 kept.")
+            #expect(
+                seen.focused == "Mine" && seen.categories == ["all", "Bright", "Mine"] && seen.mine == 1
+                    && seen.filtered == "1 of 2 kept.")
             #expect(seen.reloaded == "2 kept." && seen.left == "1 kept." && seen.end.hasPrefix("No pictures yet"))
             #expect(seen.overflow <= 0 && sight.console == [])
             let file = folder.appending(path: "pictures.zip")
@@ -135,6 +139,8 @@ import Testing
         }
     }
 
+    private static let isHeld = "document.getElementById('picture').classList.contains('held')"
+
     private struct Gate: Decodable, Sendable {
         let open: String
         let unknown: Bool
@@ -143,6 +149,7 @@ import Testing
         let state: String
         let said: String
         let kept: Int
+        let focused: String
         let passed: String
         let chips: Int
     }
@@ -152,7 +159,8 @@ import Testing
     ) async throws {
         try await StudioSamples.withStudio { studio, folder in
             let view = Browser.View(width: width, camera: try StudioSamples.camera([.bright], in: folder))
-            let isHeld = "document.getElementById('picture').classList.contains('held')"
+            let isHeld = Self.isHeld
+            let looks = "performance.getEntriesByName(new URL('classify', location).href).length"
             let sight: Browser.Sight<Gate> = try await StudioSamples.look(
                 studio, view,
                 [
@@ -165,6 +173,10 @@ import Testing
                     .note("blur", "getComputedStyle(document.getElementById('video')).filter"),
                     .note("state", Self.text("gate-state")), .click("#shutter"), .wait("\(Self.text("said")) !== ''"),
                     .note("said", Self.text("said")), .note("kept", "document.querySelectorAll('#pictures li').length"),
+                    // The button stays while the camera is looked through.
+                    .note("focus", "(window.looks = \(looks), document.querySelector('#gated button').focus(), 1)"),
+                    .wait("\(looks) >= window.looks + 3"),
+                    .note("focused", "document.activeElement.getAttribute('aria-label') ?? ''"),
                     .click("#gated button"), .wait("!\(isHeld)"), .note("passed", Self.text("gate-state")),
                     .note("chips", "document.querySelectorAll('#gated li').length"),
                 ])
@@ -173,7 +185,54 @@ import Testing
             #expect(seen.curtain.hasPrefix("Held back: Bright ") && seen.blur.hasPrefix("blur("))
             #expect(seen.state == "Held back: “Bright” was seen.")
             #expect(seen.said == "Held back: “Bright” was seen, so the picture is not kept." && seen.kept == 0)
+            #expect(seen.focused == "Take Bright from the gate")
             #expect(seen.passed == "The gate is open: it has no labels." && seen.chips == 0)
+            #expect(sight.console == [])
+        }
+    }
+
+    private struct Covered: Decodable, Sendable {
+        let passed: String
+        let pending: String
+        let failed: Bool
+        let said: String
+        let shot: String
+        let kept: Int
+    }
+
+    @Test("With a gate, a photo is covered until it was looked at, and nothing is kept that cannot be") func covered()
+        async throws
+    {
+        try await StudioSamples.withStudio { studio, folder in
+            let bright = try StudioSamples.write(.bright, to: folder)
+            let dark = try StudioSamples.write(.dark, to: folder)
+            let (said, curtain) = (Self.text("said"), Self.text("curtain"))
+            let sight: Browser.Sight<Covered> = try await StudioSamples.look(
+                studio, Browser.View(),
+                [
+                    .choose("#file", bright), .wait("\(Self.text("label")) === 'Bright'"),
+                    .click("#gate-label"), .type("Dark"), .key("Enter"),
+                    .note("passed", Self.text("gate-state")),
+                    .note(
+                        "slow",
+                        """
+                        (() => { const ask = window.fetch; window.fetch = async (...parts) => {
+                          await new Promise(done => setTimeout(done, 1500)); if (window.isCut) throw new TypeError("cut"); return ask(...parts) };
+                          return 1 })()
+                        """),
+                    .choose("#file", dark), .wait("\(Self.isHeld) && \(curtain) === 'Looking …'"),
+                    .note("pending", Self.text("gate-state")), .wait("\(curtain).startsWith('Held back: Dark ')"),
+                    .note("cut", "window.isCut = true"),
+                    .choose("#file", bright), .wait("\(said) !== ''"), .note("failed", Self.isHeld),
+                    .note("said", said), .click("#shutter"), .wait("\(said).startsWith('Nothing was kept')"),
+                    .note("shot", said),
+                    .note("kept", "document.querySelectorAll('#pictures li').length"),
+                ])
+            let seen = sight.values
+            #expect(seen.passed == "The picture may pass.")
+            #expect(seen.pending == "The picture is covered until it was looked at." && seen.failed)
+            #expect(seen.said == "The studio does not answer any more: it has ended.")
+            #expect(seen.shot == "Nothing was kept: \(seen.said)" && seen.kept == 0)
             #expect(sight.console == [])
         }
     }

@@ -171,4 +171,42 @@ import Testing
             #expect(sight.console.allSatisfy { $0.contains("422") })
         }
     }
+
+    private struct Asked: Decodable, Sendable {
+        let calls: Int
+        let gone: String
+        let eye: String
+    }
+
+    @Test("It asks for the camera once at a time, leaves none on, and says when it is unplugged") func camera()
+        async throws
+    {
+        try await StudioSamples.withStudio { studio, folder in
+            let view = Browser.View(camera: try StudioSamples.camera([.bright], in: folder))
+            let sight: Browser.Sight<Asked> = try await StudioSamples.look(
+                studio, view,
+                [
+                    .wait("\(Self.label) === 'Bright'"), .click("#pause"),
+                    .wait("document.body.dataset.eye === 'paused'"),
+                    .note(
+                        "slow",
+                        """
+                        (() => { const devices = navigator.mediaDevices, ask = devices.getUserMedia.bind(devices);
+                          window.calls = 0; window.streams = [];
+                          devices.getUserMedia = async wish => { window.calls += 1; const stream = await ask(wish);
+                            await new Promise(done => setTimeout(done, 1500)); window.streams.push(stream); return stream };
+                          return 1 })()
+                        """),
+                    .click("#pause"), .click("#pause"), .click("#pause"), .wait(Self.isLive), .note("calls", "calls"),
+                    .click("#pause"), .click("#pause"), .click("#pause"), .wait("streams.length === 2"),
+                    .wait("streams.every(stream => stream.getTracks().every(track => track.readyState === 'ended'))"),
+                    .click("#pause"), .wait(Self.isLive),
+                    .note("end", "streams[2].getTracks()[0].dispatchEvent(new Event('ended'))"),
+                    .note("gone", Self.text("notice")), .note("eye", "document.body.dataset.eye"),
+                ])
+            #expect(sight.values.calls == 1 && sight.values.eye == "none")
+            #expect(sight.values.gone.hasPrefix("The camera is gone."))
+            try check(sight, studio)
+        }
+    }
 }

@@ -1,10 +1,10 @@
 // What the studio looks at: the camera once a second, or a photo once. Hidden or paused, it does nothing.
 
 import { Camera } from "./camera.js";
-import { find, hear, say, tell } from "./parts.js";
+import { find, hear, patience, say, tell } from "./parts.js";
 import { server } from "./server.js";
 
-const camera = new Camera(find("video"));
+const camera = new Camera(find("video"), lost);
 const pause = find("pause");
 /** The photo in place of the camera, if any. */
 let photo = null;
@@ -16,6 +16,8 @@ let turn = 0;
 /** Rises with every change of the picture: a camera that was asked for before it may not be wanted any more. */
 let opening = 0;
 let timer = 0;
+/** How many looks in a row failed. */
+let failures = 0;
 
 /** The picture of now: at full size, or small as the model looks at it; `null` where there is none. */
 export async function picture(options) {
@@ -31,16 +33,23 @@ async function look() {
   if (isLooking || !hasModel || document.hidden || !(photo || camera.isOn)) return;
   isLooking = true;
   const began = performance.now(), mine = turn;
+  let wait = 1000;
   try {
     const blob = await picture();
     const sight = blob && await server.classify(blob);
+    if (failures) say("");
+    failures = 0;
     if (sight && mine === turn) tell("seen", sight);
   } catch (error) {
-    if (mine === turn) { say(error.message); tell("seen", null); }
+    failures += 1;
+    if (mine === turn) {
+      wait = patience(error, failures);
+      tell("seen", null);
+    }
   }
   isLooking = false;
   if (mine !== turn) look();
-  else if (isLive()) timer = setTimeout(look, Math.max(0, 1000 - (performance.now() - began)));
+  else if (isLive()) timer = setTimeout(look, Math.max(0, wait - (performance.now() - began)));
 }
 
 /** Shows what is looked at, and why nothing is. */
@@ -58,13 +67,14 @@ function show(notice = "") {
   badge.textContent = photo ? "Photo" : "Live";
   badge.classList.toggle("live", !photo);
   document.body.dataset.eye = photo ? "photo" : camera.isOn ? "live" : isPaused || document.hidden ? "paused" : "none";
-  tell("eye");
 }
 
 /** Looks through the camera, unless there is a photo, a pause, or nobody who sees the page. */
 async function open() {
   turn += 1;
   const mine = opening += 1;
+  // Nothing is known of the next picture yet.
+  tell("seen", null);
   if (photo || isPaused || document.hidden) {
     camera.stop();
     show(photo ? "" : "Paused: the camera is off.");
@@ -78,12 +88,17 @@ async function open() {
     if (mine === opening) show(`${error.message} Choose a photo, or drop one here.`);
     return;
   }
-  if (mine !== opening) {
-    if (photo || isPaused || document.hidden) camera.stop();
-    return;
-  }
+  if (mine !== opening) return;
   show();
   look();
+}
+
+/** The camera is gone. */
+function lost() {
+  turn += 1;
+  opening += 1;
+  tell("seen", null);
+  show("The camera is gone. Choose a photo, or drop one here; or plug it in, and load the page anew.");
 }
 
 function choose(file) {
@@ -105,7 +120,6 @@ find("file").addEventListener("change", (event) => {
 });
 find("camera").addEventListener("click", () => {
   photo = null;
-  tell("seen", null);
   find("file").focus();
   open();
 });

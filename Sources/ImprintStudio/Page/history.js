@@ -2,18 +2,20 @@
 
 import { picture } from "./eye.js";
 import { held } from "./look.js";
-import { find, focusOn, hear, make, percent, say } from "./parts.js";
+import { fill, find, focusOn, hear, make, percent, say, trying, write } from "./parts.js";
 import { server } from "./server.js";
 import { store } from "./store.js";
 import { zip } from "./zip.js";
 
+/** The newest first. */
 let pictures = [];
 let hasModel = false;
-const addresses = [];
+/** Where the page shows pictures, by their ids. */
+const addresses = new Map();
 
 /** The picture with a strip at its foot that says what was seen. */
 async function burnt(blob, text) {
-  const image = await createImageBitmap(blob);
+  const image = await createImageBitmap(blob).catch(() => { throw new Error("This browser cannot read the picture."); });
   const canvas = make("canvas", { width: image.width, height: image.height });
   const context = canvas.getContext("2d"), size = Math.max(12, Math.round(Math.min(image.width, image.height) / 16));
   context.drawImage(image, 0, 0);
@@ -29,26 +31,50 @@ async function burnt(blob, text) {
 }
 
 async function shoot() {
+  say("");
   try {
     const blob = await picture({ whole: true });
-    if (!blob) return;
-    // What is kept is looked at itself: the camera may have moved since it was last looked through.
+    if (!blob) throw new Error("There is no picture yet.");
+    // What is kept is looked at itself: the camera may have moved since it was last looked through. Unless it was, nothing is kept.
     const observations = hasModel ? (await server.classify(blob)).observations : [];
     const reason = held(observations), seen = observations[0];
     if (reason) return say(`Held back: “${reason.label}” was seen, so the picture is not kept.`);
     const label = seen?.label ?? "Unlabelled";
     const text = seen ? `${label}  ${percent(seen.confidence)}` : label;
-    await store.put({ label, confidence: seen?.confidence ?? null, category: seen?.category ?? label, date: new Date(), blob: await burnt(blob, text) });
+    const kept = {
+      label, confidence: seen?.confidence ?? null, category: seen?.category ?? label, date: new Date(), blob: await burnt(blob, text),
+    };
+    const id = await store.put(kept);
+    pictures = [{ ...kept, id }, ...pictures];
     say(`Kept: ${text}.`);
-    await load();
   } catch (error) {
-    say(error.name === "InvalidStateError" ? "This browser cannot read the picture, so it is not kept." : error.message);
+    say(`Nothing was kept: ${error.message}`);
+  }
+  show();
+}
+
+async function remove(doomed) {
+  for (const { id } of doomed) {
+    await store.remove(id);
+    URL.revokeObjectURL(addresses.get(id));
+    addresses.delete(id);
+    pictures = pictures.filter((kept) => kept.id !== id);
   }
 }
 
+async function categorise(kept, field) {
+  const category = field.value.trim() || kept.label;
+  await trying(async () => {
+    await store.put({ ...kept, category });
+    kept.category = category;
+  });
+  field.value = kept.category;
+  show();
+}
+
 function item(kept) {
-  const address = URL.createObjectURL(kept.blob);
-  addresses.push(address);
+  const address = addresses.get(kept.id) ?? URL.createObjectURL(kept.blob);
+  addresses.set(kept.id, address);
   const name = `${kept.label}, ${kept.date.toLocaleString()}`;
   return make("li", {},
     make("img", { src: address, alt: `Picture: ${name}`, loading: "lazy" }),
@@ -57,19 +83,15 @@ function item(kept) {
     make("p", { className: "soft small", textContent: kept.date.toLocaleString() }),
     make("input", {
       value: kept.category, list: "categories", maxLength: 60, "aria-label": `Category of ${name}`,
-      onchange: async (event) => {
-        kept.category = event.target.value.trim() || kept.label;
-        await store.put(kept);
-        await load();
-      },
+      onchange: (event) => categorise(kept, event.target),
     }),
     make("div", { className: "row" },
       make("a", { className: "button", href: address, download: fileName(kept), textContent: "Save", "aria-label": `Save ${name}` }),
       make("button", {
         className: "quiet", textContent: "Delete", "aria-label": `Delete ${name}`,
         onclick: async () => {
-          await store.remove(kept.id);
-          await load();
+          await trying(() => remove([kept]));
+          show();
           focusOn(find("category"));
         },
       })));
@@ -81,24 +103,20 @@ const fileName = (kept) => `${kept.date.toISOString().slice(0, 19).replace(/:/g,
 function show() {
   const filter = find("category"), categories = [...new Set(pictures.map((kept) => kept.category))].sort();
   const chosen = categories.includes(filter.value) ? filter.value : "";
-  filter.replaceChildren(new Option("all", ""), ...categories.map((category) => new Option(category, category)));
+  fill(filter, ["", ...categories], (category) => new Option(category || "all", category));
   filter.value = chosen;
-  find("categories").replaceChildren(...categories.map((category) => new Option(category, category)));
-  for (const address of addresses.splice(0)) URL.revokeObjectURL(address);
+  fill(find("categories"), categories, (category) => new Option(category, category));
   const shown = chosenPictures();
-  find("pictures").replaceChildren(...shown.map(item));
-  find("history-state").textContent = pictures.length === 0 ? "No pictures yet: take one with the shutter."
-    : shown.length === pictures.length ? `${pictures.length} kept.` : `${shown.length} of ${pictures.length} kept.`;
+  // What has the focus stays, although its category is another one now: a click may be on its way to it.
+  const focused = document.activeElement?.closest("#pictures li")?.key;
+  fill(find("pictures"), pictures.filter((kept) => kept.id === focused || shown.includes(kept)), item, (kept) => kept.id);
+  write("history-state", pictures.length === 0 ? "No pictures yet: take one with the shutter."
+    : shown.length === pictures.length ? `${pictures.length} kept.` : `${shown.length} of ${pictures.length} kept.`);
   find("export").disabled = find("delete-all").disabled = shown.length === 0;
   find("delete-all").textContent = chosen ? "Delete these" : "Delete all";
 }
 
 const chosenPictures = () => pictures.filter((kept) => !find("category").value || kept.category === find("category").value);
-
-async function load() {
-  pictures = (await store.all()).reverse();
-  show();
-}
 
 /** One file with the pictures shown, in folders by category, and what was seen in each. */
 async function exported() {
@@ -110,19 +128,27 @@ async function exported() {
   const address = URL.createObjectURL(await zip([...files, listing]));
   make("a", { href: address, download: "imprint-pictures.zip" }).click();
   setTimeout(() => URL.revokeObjectURL(address), 60000);
-  find("history-state").textContent = `Exported ${files.length} as imprint-pictures.zip.`;
+  write("history-state", `Exported ${files.length} as imprint-pictures.zip.`);
 }
 
 find("shutter").addEventListener("click", shoot);
 find("category").addEventListener("change", show);
-find("export").addEventListener("click", exported);
+find("export").addEventListener("click", () => trying(exported));
 find("delete-all").addEventListener("click", async () => {
   const doomed = chosenPictures();
   if (!confirm(`Delete ${doomed.length === 1 ? "this picture" : `these ${doomed.length} pictures`} for good?`)) return;
-  for (const kept of doomed) await store.remove(kept.id);
-  await load();
+  await trying(() => remove(doomed));
+  show();
   focusOn(find("category"));
 });
 hear("model", (model) => { hasModel = model.name !== undefined; });
 
-export const openHistory = () => load().catch((error) => { find("history-state").textContent = error.message; });
+export async function openHistory() {
+  try {
+    const kept = await store.all();
+    pictures = [...pictures, ...kept.reverse()];
+    show();
+  } catch (error) {
+    write("history-state", error.message);
+  }
+}

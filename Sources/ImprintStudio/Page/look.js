@@ -1,6 +1,6 @@
 // What was seen: the top five, a text for those who cannot see it, where it is, and the gate.
 
-import { find, focusOn, hear, make, percent, tell } from "./parts.js";
+import { fill, find, focusOn, hear, make, percent, write } from "./parts.js";
 
 let sight = null;
 const gated = new Set();
@@ -34,7 +34,7 @@ function showText() {
 
 function showBox() {
   const box = sight?.observations[0]?.box;
-  find("box").toggleAttribute("hidden", !box || Boolean(held()));
+  find("box").toggleAttribute("hidden", !box || isCovered());
   if (!box) return;
   for (const name of ["x", "y", "width", "height"]) find("box").firstElementChild.setAttribute(name, box[name]);
   // Over the picture alone, which may leave room beside it.
@@ -44,27 +44,32 @@ function showBox() {
   find("box").classList.toggle("wide", width / height > 4 / 3);
 }
 
+/** Whether the picture is covered: also while nobody knows what it shows. */
+const isCovered = () => gated.size > 0 && (!sight || Boolean(held()));
+
 function showGate() {
   const seen = held();
-  find("picture").classList.toggle("held", Boolean(seen));
-  find("curtain").hidden = !seen;
-  find("curtain").textContent = seen ? `Held back: ${seen.label} ${percent(seen.confidence)}` : "";
-  find("gate-state").textContent = !gated.size ? "The gate is open: it has no labels."
-    : seen ? `Held back: “${seen.label}” was seen.` : "The picture may pass.";
-  find("gated").replaceChildren(...[...gated].map((label) => make("li", {},
-    make("bdi", { textContent: label }),
-    make("button", {
-      textContent: "×", "aria-label": `Take ${label} from the gate`,
-      onclick: () => { gated.delete(label); show(); focusOn(find("gate-label")); },
-    }))));
+  find("picture").classList.toggle("held", isCovered());
+  find("curtain").hidden = !isCovered();
+  find("curtain").textContent = seen ? `Held back: ${seen.label} ${percent(seen.confidence)}` : "Looking …";
+  write("gate-state", !gated.size ? "The gate is open: it has no labels."
+    : seen ? `Held back: “${seen.label}” was seen.`
+      : sight ? "The picture may pass." : "The picture is covered until it was looked at.");
+  fill(find("gated"), [...gated], chip);
 }
+
+const chip = (label) => make("li", {},
+  make("bdi", { textContent: label }),
+  make("button", {
+    textContent: "×", "aria-label": `Take ${label} from the gate`,
+    onclick: () => { gated.delete(label); show(); focusOn(find("gate-label")); },
+  }));
 
 function show() {
   showTop();
   showText();
   showGate();
   showBox();
-  tell("held", held());
 }
 
 for (const name of ["alt-threshold", "gate-threshold"]) {

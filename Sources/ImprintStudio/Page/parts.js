@@ -27,12 +27,46 @@ export const percent = (share) => `${(share * 100).toFixed(1)} %`;
 
 const news = new EventTarget();
 
-/** Calls `take` with each piece of news of a name: "seen", "model", "eye", "held". */
+/** Calls `take` with each piece of news of a name: "seen", "model". */
 export const hear = (name, take) => news.addEventListener(name, (event) => take(event.detail));
 export const tell = (name, detail) => news.dispatchEvent(new CustomEvent(name, { detail }));
 
+/** Sets the text of an element where it is another one: a screen reader would say the same again. */
+export function write(id, text) {
+  if (find(id).textContent !== text) find(id).textContent = text;
+}
+
 /** Says something under the picture, to those who listen too. */
-export const say = (text) => { find("said").textContent = text; };
+export const say = (text) => write("said", text);
+
+/** What work gives; where it fails, why is said, and there is `undefined`. */
+export async function trying(work) {
+  try {
+    return await work();
+  } catch (error) {
+    say(error.message);
+    return undefined;
+  }
+}
+
+export const pause = (time) => new Promise((done) => setTimeout(done, time));
+
+/** Says what failed, so many times in a row, and gives the time after which to try again, in milliseconds. */
+export function patience(error, failures) {
+  say(failures < 3 ? error.message : `${error.message} The page tries again every few seconds.`);
+  return Math.min(1000 * 2 ** Math.max(0, failures - 2), 10000);
+}
+
+/** Gives a list one element for each thing, by its key. Those that are there stay as they are, and so does the focus. */
+export function fill(place, things, build, key = (thing) => thing) {
+  const there = new Map([...place.children].map((element) => [element.key, element]));
+  const wanted = things.map((thing) => there.get(key(thing)) ?? Object.assign(build(thing), { key: key(thing) }));
+  const kept = new Set(wanted);
+  for (const element of [...place.children]) if (!kept.has(element)) element.remove();
+  for (const [index, element] of wanted.entries()) {
+    if (place.children[index] !== element) place.insertBefore(element, place.children[index] ?? null);
+  }
+}
 
 /** Moves the focus to an element, where that which had it is about to go. */
 export const focusOn = (element) => element?.focus();

@@ -1,7 +1,7 @@
 // What the page asks of the program: JSON both ways, and pictures as the bytes of their files.
 
 /** What went wrong, in the program's words. */
-export class Refused extends Error {}
+class Refused extends Error {}
 
 async function ask(method, path, parameters = {}, body = undefined) {
   // Blanks as %20, since "+" is a plus.

@@ -14,13 +14,15 @@ async function run(mode, work) {
   const request = work(transaction.objectStore("pictures"));
   return new Promise((done, fail) => {
     transaction.oncomplete = () => done(request.result);
-    transaction.onabort = () => fail(new Error("The browser has no room for more pictures; delete some."));
+    transaction.onabort = () => fail(new Error(transaction.error?.name === "QuotaExceededError"
+      ? "The browser has no room for more pictures; delete some."
+      : `The browser's store of pictures failed: ${transaction.error?.message || "it does not say why"}`));
   });
 }
 
 export const store = {
   all: () => run("readonly", (pictures) => pictures.getAll()),
+  /** Gives the picture's key, `id`. */
   put: (picture) => run("readwrite", (pictures) => pictures.put(picture)),
   remove: (id) => run("readwrite", (pictures) => pictures.delete(id)),
-  clear: () => run("readwrite", (pictures) => pictures.clear()),
 };

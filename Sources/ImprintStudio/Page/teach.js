@@ -2,45 +2,38 @@
 
 import { showCurves } from "./curves.js";
 import { isLive, picture } from "./eye.js";
-import { find, focusOn, make, say, tell } from "./parts.js";
+import { fill, find, focusOn, make, patience, pause, say, tell, trying, write } from "./parts.js";
 import { server } from "./server.js";
 
 /** How long it is from one example to the next while a button is held, in milliseconds. */
 const interval = 200;
 
-/** The class whose button is held. */
+/** The press of a button that is held: its class. */
 let collecting = null;
 let collected = { classes: [], shortage: undefined };
 let stage = "none";
 let model = null;
 
-async function trying(work) {
-  try {
-    return await work();
-  } catch (error) {
-    say(error.message);
-    return undefined;
-  }
-}
-
 async function collect(label) {
   if (collecting !== null) return;
-  collecting = label;
+  // A press of its own: one that was let go may still wait for its next example.
+  const press = collecting = { label };
   find("classes").dataset.collecting = label;
+  let taken;
   // A tap takes one; of a photo there is but one to take.
   do {
     const began = performance.now();
-    const taken = await trying(async () => {
+    taken = await trying(async () => {
       const blob = await picture();
       if (!blob) throw new Error("There is no picture: start the camera or choose a photo.");
       show(await server.addExample(label, blob));
-      say(`“${label}”: ${countOf(label)}.`);
       return true;
     });
     if (!taken || !isLive()) break;
-    await new Promise((done) => setTimeout(done, Math.max(0, interval - (performance.now() - began))));
-  } while (collecting === label);
-  release();
+    await pause(Math.max(0, interval - (performance.now() - began)));
+  } while (collecting === press);
+  if (collecting === press) release();
+  if (taken) say(`“${label}”: ${countOf(label)}.`);
 }
 
 function release() {
@@ -80,20 +73,14 @@ function item(label) {
       focusOn(find("class-name"));
     }),
   });
-  const element = make("li", {},
+  return make("li", {},
     make("span", { className: "name" }, make("bdi", { textContent: label }), make("span", { className: "count soft" })), hold, remove);
-  element.label = label;
-  return element;
 }
 
 function show(next = collected) {
   collected = next;
-  const list = find("classes"), items = new Map([...list.children].map((element) => [element.label, element]));
-  const wanted = next.classes.map(({ label }) => items.get(label) ?? item(label));
-  if (wanted.length !== list.children.length || wanted.some((element, place) => list.children[place] !== element)) {
-    list.replaceChildren(...wanted);
-  }
-  for (const element of wanted) element.querySelector(".count").textContent = countOf(element.label);
+  fill(find("classes"), next.classes.map(({ label }) => label), item);
+  for (const element of find("classes").children) element.querySelector(".count").textContent = countOf(element.key);
   const megabytes = (next.byteCount / 2 ** 20).toFixed(1);
   find("room").textContent =
     `Examples take ${megabytes} of ${next.byteLimit / 2 ** 20} MB, in memory alone, and are gone when the studio ends.`;
@@ -107,7 +94,7 @@ function show(next = collected) {
 }
 
 /** Fetches what model is in use, and tells all parts. */
-export async function refresh() {
+async function refresh() {
   model = await server.model();
   document.body.dataset.model = model.name === undefined ? "none" : "some";
   find("model").textContent =
@@ -123,16 +110,26 @@ export async function refresh() {
 
 /** Follows a lesson to its end. */
 async function follow(lesson) {
+  let written = -Infinity, failures = 0;
   for (;;) {
+    // Whoever listens is told of progress once a second, of a change at once.
+    const now = performance.now();
+    if (lesson.stage !== stage || now - written >= 1000) {
+      write("lesson", lesson.message);
+      written = now;
+    }
     ({ stage } = lesson);
-    find("lesson").textContent = lesson.message;
     find("lesson").dataset.stage = stage;
     showCurves(find("curves"), lesson.points);
     show();
     if (stage !== "running") break;
-    const next = await trying(() => server.lesson(lesson.version));
-    if (!next) return;
-    lesson = next;
+    try {
+      lesson = await server.lesson(lesson.version);
+      failures = 0;
+    } catch (error) {
+      failures += 1;
+      await pause(patience(error, failures));
+    }
   }
   await trying(refresh);
 }
@@ -144,7 +141,7 @@ find("class-form").addEventListener("submit", (event) => {
   trying(async () => {
     show(await server.addClass(label));
     field.value = "";
-    [...find("classes").children].find((element) => element.label === label)?.querySelector(".hold").focus();
+    [...find("classes").children].find((element) => element.key === label)?.querySelector(".hold").focus();
   });
 });
 find("start").addEventListener("click", () => trying(async () => {
@@ -158,7 +155,7 @@ find("stop").addEventListener("click", () => trying(() => server.stop()));
 find("revert").addEventListener("click", () => trying(async () => {
   await server.revert();
   showCurves(find("curves"), []);
-  find("lesson").textContent = "The model is as it was at first.";
+  write("lesson", "The model is as it was at first.");
   await refresh();
   focusOn(find("class-name"));
 }));

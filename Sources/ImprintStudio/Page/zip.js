@@ -29,8 +29,13 @@ function stamp(date) {
   return [[time, 2], [day, 2]];
 }
 
-/** The archive of files { name, blob, date }. */
+/** The archive of files { name, blob, date }. Throws where they are more than the fields of 2 and 4 bytes can count. */
 export async function zip(files) {
+  // Besides its bytes, a file takes 76 and twice its name, of which a letter takes at most three.
+  const size = files.reduce((sum, { name, blob }) => sum + blob.size + 76 + 6 * name.length, 22);
+  if (files.length >= 0xffff || size >= 0xffffffff) {
+    throw new Error("A ZIP file holds fewer than 65,535 files and 4 GB; export the pictures by category.");
+  }
   const parts = [], directory = [];
   let offset = 0, directorySize = 0;
   for (const file of files) {
