@@ -91,6 +91,13 @@ extension ImageFolder {
         return folder
     }
 
+    /// The same images, whose classes have other names: one for each of `labels`, in their order.
+    package func renaming(labels new: [String]) -> ImageFolder {
+        var folder = self
+        folder.labels = new
+        return folder
+    }
+
     /// The SHA-256 digest of the names and sizes of files, in hexadecimal.
     package static func digest(of files: [URL]) -> String {
         let lines = files.map { "\($0.lastPathComponent)\t\(FileStatus($0)?.size ?? 0)\n" }

@@ -60,19 +60,23 @@ package final class LocalServer: Sendable {
     /// Answers requests from now on; those that ask for another host get 403.
     /// - Parameters:
     ///   - bodyLimit: How many bytes a request may bring.
+    ///   - gate: The answer to a request that is not let in, by its head alone; `nil` for what may be answered.
     ///   - answer: The answer to a request and what it brought; `nil` where that was more.
     package func serve(
-        bodyLimit: Int = 0, _ answer: @escaping @Sendable (HTTPRequest, Data?) async throws -> HTTPResponse
+        bodyLimit: Int = 0, gate: @escaping @Sendable (HTTPRequest) -> HTTPResponse? = { _ in nil },
+        _ answer: @escaping @Sendable (HTTPRequest, Data?) async throws -> HTTPResponse
     ) async {
         await server.appendRoute("*") { [hosts] request in
+            let isForUs = hosts.contains(request.headers[.host] ?? "")
+            let refusal = isForUs ? gate(request) : HTTPResponse(statusCode: .forbidden)
             // To its end, whatever comes of it: behind it, the next request of the connection begins.
             var (body, count) = (Data(), 0)
             for try await part in request.bodySequence {
                 count += part.count
-                if count <= bodyLimit { body += part }
+                if refusal == nil && count <= bodyLimit { body += part } else { body = Data() }
             }
-            guard hosts.contains(request.headers[.host] ?? "") else { return HTTPResponse(statusCode: .forbidden) }
-            var response = try await answer(request, count <= bodyLimit ? body : nil)
+            var response =
+                if let refusal { refusal } else { try await answer(request, count <= bodyLimit ? body : nil) }
             for (name, value) in Self.headers where response.headers[name] == nil { response.headers[name] = value }
             return response
         }
@@ -86,6 +90,8 @@ package final class LocalServer: Sendable {
 
     /// Ends.
     package func stop() async { await server.stop() }
+
+    deinit { Task { [server] in await server.stop() } }
 }
 
 /// Why a page cannot be served.

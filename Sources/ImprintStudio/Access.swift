@@ -1,7 +1,7 @@
 internal import FlyingFox
 internal import Foundation
 
-/// Who may use the studio: the browser that was given the address with the token.
+/// Who may use the studio: browsers that are given the address with the token.
 ///
 /// The token becomes a cookie that no script reads and no other site's page sends; what changes something must also come from the
 /// studio's own page.
@@ -34,7 +34,9 @@ struct Access: Sendable {
     }
 
     private static let refusal = HTTPResponse.failure(
-        .forbidden, "This studio is open to one browser: use the address that imprint studio printed, with its token.")
+        .forbidden,
+        "This studio is open to browsers that are given the address which imprint studio printed: use it, with its token."
+    )
 
     private func isKnown(_ request: HTTPRequest) -> Bool {
         let cookies = (request.headers[.cookie] ?? "").split(separator: ";").map {

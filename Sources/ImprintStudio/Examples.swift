@@ -1,4 +1,6 @@
 internal import Foundation
+internal import ImprintCore
+internal import ImprintImages
 
 /// Pictures that were collected for classes: the bytes of their files, in memory alone.
 struct Examples: Sendable {
@@ -25,7 +27,7 @@ struct Examples: Sendable {
         guard !label.isEmpty, label == label.trimmingCharacters(in: .whitespacesAndNewlines), label.count <= 100 else {
             throw Refusal("A class needs a name of 1 to 100 characters, without blanks around it.")
         }
-        // While a model is trained, its examples lie in folders that bear the names of the classes.
+        // Elsewhere, labels are the names of folders.
         guard !label.contains("/"), !label.contains("\0"), !label.hasPrefix("."), label.utf8.count <= 255 else {
             throw Refusal("The name of a class has no \"/\" and no leading \".\"; choose another.")
         }
@@ -71,14 +73,18 @@ struct Examples: Sendable {
             : "A new model tells classes apart: add \(minimum - classes.count) more and collect examples of each."
     }
 
-    /// Writes them as a folder to train on: one sub-folder a class.
-    func write(to folder: URL) throws {
-        for part in classes {
-            let own = folder.appending(path: part.label, directoryHint: .isDirectory)
+    /// Writes them into a folder to train on: one sub-folder a class, with a number for its name, for some disks take "Cup" and "cup"
+    /// for one, and some names are a system's own.
+    func write(to folder: URL) throws -> ImageFolder {
+        let sorted = classes.sorted { precedes($0.label, $1.label) }
+        for (place, part) in sorted.enumerated() {
+            // All numbers have as many digits, so that they are in the order of the labels.
+            let own = folder.appending(path: "\(100 + place)", directoryHint: .isDirectory)
             try FileManager.default.createDirectory(at: own, withIntermediateDirectories: false)
             for (number, photo) in part.photos.enumerated() {
                 try photo.write(to: own.appending(path: "\(number).image"))
             }
         }
+        return try ImageFolder(at: folder).renaming(labels: sorted.map(\.label))
     }
 }

@@ -8,8 +8,8 @@ internal import ImprintLive
 
 /// A page on this machine that looks through the camera, shows what a model sees, and teaches it.
 ///
-/// It listens on 127.0.0.1 alone, and is open to the browser that was given `url` with its token. Photos stay in memory;
-/// see docs/studio.md.
+/// It listens on 127.0.0.1 alone, and is open to browsers that are given `url` with its token, until `stop()` and for as long as somebody
+/// holds it. Photos stay in memory; see docs/studio.md.
 public final class Studio: Sendable {
     /// The port that is tried where none is asked for; any free one is taken where it is in use.
     public static let usualPort = 8094
@@ -26,15 +26,20 @@ public final class Studio: Sendable {
     ///   - classifier: The model to begin with; where `nil`, the first one is trained in the page.
     ///   - name: What the page calls it.
     ///   - port: The port; the usual or a free one where `nil`.
+    ///   - threads: How many threads learn; one per core where `nil`.
     /// - Throws: `LocalServerError` where the port cannot be had.
-    public init(_ classifier: ImageClassifier?, name: String? = nil, port: Int? = nil) async throws {
+    public init(
+        _ classifier: ImageClassifier?, name: String? = nil, port: Int? = nil, threads: Int? = nil
+    ) async throws {
+        removeStaleFolders()
         server = try await LocalServer(port: port, usualPort: Self.usualPort)
         access = Access(port: server.url.port ?? 80)
-        teacher = Teacher(classifier)
+        teacher = Teacher(classifier, threads: threads ?? Processors.coreCount)
         self.name = name
         url = server.url.appending(queryItems: [URLQueryItem(name: "token", value: access.token)])
-        await server.serve(bodyLimit: Self.photoLimit) { [self] request, body in
-            if let answer = access.gate(request) { return answer }
+        await server.serve(bodyLimit: Self.photoLimit, gate: { [access] in access.gate($0) }) {
+            [weak self] request, body in
+            guard let self else { return .failure(.serviceUnavailable, "The studio has ended.") }
             do {
                 return try await answer(request, body)
             } catch let refusal as Refusal {
@@ -64,14 +69,14 @@ public final class Studio: Sendable {
 
     /// Ends a lesson that is under way, and stops.
     public func stop() async {
-        await teacher.stop()
+        await teacher.end()
         await server.stop()
     }
 
     private func answer(_ request: HTTPRequest, _ body: Data?) async throws -> HTTPResponse {
         switch (request.method, request.path) {
         case (.GET, "/model"): return try .json(ModelAnswer(teacher, name: name))
-        case (.POST, "/classify"): return try await classify(try photo(body), in: try request.region)
+        case (.POST, "/classify"): return try await classify(try photo(body))
         case (.GET, "/examples"): return try .json(ExamplesAnswer(teacher.examples, teacher))
         case (.POST, "/classes"):
             let label = try request.label

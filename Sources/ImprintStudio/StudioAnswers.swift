@@ -56,28 +56,22 @@ private struct Sight: Encodable {
 
     /// All labels, best first.
     let observations: [Seen]
-    let seconds: Double
 
-    init(_ observations: [Observation], _ categories: Categories?, seconds: Double) {
+    init(_ observations: [Observation], _ categories: Categories?) {
         self.observations = observations.map {
             Seen(
                 label: $0.label, confidence: $0.confidence, box: $0.box, category: categories?.category(of: $0.label))
         }
-        self.seconds = seconds
     }
 }
 
 extension Studio {
-    func classify(_ photo: Data, in region: NormalizedRectangle) async throws -> HTTPResponse {
+    func classify(_ photo: Data) async throws -> HTTPResponse {
         guard let classifier = teacher.classifier else {
             throw Refusal("There is no model yet: teach two classes, and one is trained.", .conflict)
         }
-        let clock = ContinuousClock()
-        let began = clock.now
-        var request = ClassificationRequest(classifier)
-        request.regionOfInterest = region
-        let observations = try await request.perform(on: .data(photo))
-        return try .json(Sight(observations, classifier.weights.categories, seconds: (clock.now - began).seconds))
+        let observations = try await ClassificationRequest(classifier).perform(on: .data(photo))
+        return try .json(Sight(observations, classifier.weights.categories))
     }
 
     /// Checks that bytes are those of a picture, before they are kept.
@@ -107,21 +101,5 @@ extension Studio {
                 .contentDisposition:
                     "attachment; filename=\"\(teacher.given == nil ? "model" : "personalization").imprint\"",
             ], body: file)
-    }
-}
-
-extension HTTPRequest {
-    /// The part of the picture that is asked about; all of it where none is given.
-    var region: NormalizedRectangle {
-        get throws {
-            let names = ["x", "y", "width", "height"]
-            let given = names.compactMap(parameter)
-            if given.isEmpty { return .all }
-            let numbers = given.compactMap { Float($0) }
-            guard numbers.count == 4 else {
-                throw Refusal("A region has x, y, width and height, shares of the picture from 0 to 1.")
-            }
-            return NormalizedRectangle(x: numbers[0], y: numbers[1], width: numbers[2], height: numbers[3])
-        }
     }
 }

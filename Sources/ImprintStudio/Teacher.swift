@@ -7,6 +7,7 @@ internal import Synchronization
 final class Teacher: Sendable {
     /// The classifier that the studio began with; `nil` where it began with none.
     let given: ImageClassifier?
+    private let threads: Int
     private let state: Mutex<State>
 
     private struct State {
@@ -17,10 +18,13 @@ final class Teacher: Sendable {
         var work: (task: Task<Void, Never>, control: PersonalizationControl)?
         /// The file of what was learned.
         var learned: Data?
+        /// Whether no lesson may begin any more.
+        var hasEnded = false
     }
 
-    init(_ given: ImageClassifier?) {
+    init(_ given: ImageClassifier?, threads: Int) {
         self.given = given
+        self.threads = threads
         state = Mutex(State(classifier: given))
     }
 
@@ -45,6 +49,9 @@ final class Teacher: Sendable {
     /// Begins to learn from what was collected: by personalizing the classifier given, or else by training a new one.
     func start() throws {
         try state.withLock { state in
+            guard !state.hasEnded else {
+                throw Refusal("The studio ends; no lesson begins any more.", .serviceUnavailable)
+            }
             guard state.lesson.stage != .running else {
                 throw Refusal("A lesson is under way; stop it first.", .conflict)
             }
@@ -62,6 +69,12 @@ final class Teacher: Sendable {
         work.control.cancel()
         work.task.cancel()
         await work.task.value
+    }
+
+    /// Ends the lesson, and begins no other one.
+    func end() async {
+        state.withLock { $0.hasEnded = true }
+        await stop()
     }
 
     /// Goes back to what there was at first.
@@ -102,13 +115,13 @@ final class Teacher: Sendable {
     ) async throws -> (ImageClassifier, Data) {
         try await onThreadOfItsOwn { [self] in
             var configuration = PersonalizationConfiguration()
-            configuration.threads = Processors.coreCount
+            configuration.threads = threads
             configuration.blocks = try given.changedBlocks
             let session = try PersonalizationSession(given, configuration: configuration)
             let photos = examples.classes.flatMap { part in
                 part.photos.map { (photo: ImageSource.data($0), label: part.label) }
             }
-            try session.teach(photos, control: control) { progress in state.withLock { $0.lesson.take(progress) } }
+            try session.teach(photos, control: control) { progress in self.state.withLock { $0.lesson.take(progress) } }
             let file = folder.appending(path: "learned")
             try session.save(to: file)
             return (session.classifier, try Data(contentsOf: file))
@@ -118,11 +131,11 @@ final class Teacher: Sendable {
     private func trained(_ examples: Examples, _ folder: URL) async throws -> (ImageClassifier, Data) {
         let photos = folder.appending(path: "examples", directoryHint: .isDirectory)
         try FileManager.default.createDirectory(at: photos, withIntermediateDirectories: false)
-        try examples.write(to: photos)
-        let configuration = try Self.configuration(count: examples.classes.reduce(0) { $0 + $1.photos.count })
+        let labelled = try examples.write(to: photos)
+        let configuration = try self.configuration(count: examples.classes.reduce(0) { $0 + $1.photos.count })
         state.withLock { $0.lesson.epochs = configuration.epochs }
         var result: TrainingResult?
-        for try await event in Trainer(folder: try ImageFolder(at: photos), configuration: configuration).start() {
+        for try await event in Trainer(folder: labelled, configuration: configuration).start() {
             state.withLock { $0.lesson.take(event) }
             if case .finished(let finished) = event { result = finished }
         }
@@ -131,14 +144,15 @@ final class Teacher: Sendable {
         try result.weights.write(to: file)
         let bytes = try Data(contentsOf: file)
         return (
-            try ImageClassifier(WeightsFile([UInt8](bytes), named: "the new model"), threads: Processors.coreCount),
+            try ImageClassifier(WeightsFile([UInt8](bytes), named: "the new model"), threads: threads),
             bytes
         )
     }
 
     /// Training that takes seconds on a handful of examples.
-    private static func configuration(count: Int) throws -> TrainingConfiguration {
+    private func configuration(count: Int) throws -> TrainingConfiguration {
         var configuration = TrainingConfiguration()
+        configuration.threads = threads
         configuration.start = .base(try .shippedBase(), trains: .all)
         configuration.batchSize = 8
         // As many steps for few examples as for more.

@@ -5,6 +5,13 @@ internal import Synchronization
 /// second time, the process ends at once.
 struct Interrupt: Sendable {
     private static let count = Atomic(0)
+    private let numbers: [Int32]
+
+    /// Makes one for signals that ask the job to end; SIGHUP is left out where it is ignored.
+    init(_ numbers: [Int32] = [SIGINT, SIGTERM]) {
+        // A job under nohup outlives its terminal.
+        self.numbers = numbers.filter { $0 != SIGHUP || !Self.isIgnored($0) }
+    }
 
     /// Takes over the signals.
     func begin() {
@@ -12,7 +19,7 @@ struct Interrupt: Sendable {
         Self.count.store(0, ordering: .relaxed)
         var signals = sigset_t()
         sigemptyset(&signals)
-        for number in [SIGINT, SIGTERM] {
+        for number in numbers {
             signal(number) { _ in
                 if Interrupt.count.add(1, ordering: .relaxed).oldValue > 0 { _exit(1) }
             }
@@ -24,7 +31,14 @@ struct Interrupt: Sendable {
 
     /// Leaves the signals to the system again: they end the process.
     func end() {
-        for number in [SIGINT, SIGTERM] { signal(number, SIG_DFL) }
+        for number in numbers { signal(number, SIG_DFL) }
+    }
+
+    /// Whether whoever started this process wants it to go on in spite of a signal.
+    private static func isIgnored(_ number: Int32) -> Bool {
+        let before = signal(number, SIG_IGN)
+        signal(number, before)
+        return unsafeBitCast(before, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 
     /// Whether the job is to end.

@@ -10,8 +10,8 @@ struct StudioCommand: AsyncParsableCommand {
         abstract: "Look through the camera with a model, and teach it, in a page on this machine.",
         discussion: """
             The page shows once a second what the model sees, keeps pictures with their labels, and learns from examples while you watch. \
-            Without a model it trains one. It is open to the browser that gets the printed address, and to nobody else; no photo leaves the \
-            machine. Ctrl-C ends it.
+            Without a model it trains one. It is open to browsers that are given the printed address, and to nobody else; no photo leaves \
+            the machine. Ctrl-C ends it.
             """)
 
     @Argument(help: "The weights file; without one, a model is trained in the page.")
@@ -35,8 +35,8 @@ struct StudioCommand: AsyncParsableCommand {
     func run() async throws {
         let classifier = try model.map { try classifierOptions.classifier($0, threads: common.threadCount) }
         let name = model.map { URL(filePath: $0).deletingPathExtension().lastPathComponent }
-        let studio = try await Studio(classifier, name: name, port: port)
-        let interrupt = Interrupt()
+        let studio = try await Studio(classifier, name: name, port: port, threads: common.threadCount)
+        let interrupt = Interrupt([SIGINT, SIGTERM, SIGHUP])
         interrupt.begin()
         defer { interrupt.end() }
         if common.json {

@@ -46,14 +46,13 @@ enum Browser {
         case choose(_ selector: String, URL)
         /// Notes the role and name of all that assistive technology is told of.
         case accessibility(_ name: String)
-        case screenshot(URL)
         case reload
         /// Covers the page with another one, or uncovers it.
         case behind(Bool)
 
         private enum Key: String, CodingKey {
-            case wait, note, value, click, hold, seconds, key, shift, type, choose, path, accessibility, screenshot,
-                reload, behind
+            case wait, note, value, click, hold, seconds, key, shift, type, choose, path, accessibility, reload,
+                behind
         }
 
         func encode(to encoder: any Encoder) throws {
@@ -76,7 +75,6 @@ enum Browser {
                 try values.encode(selector, forKey: .choose)
                 try values.encode(file.path, forKey: .path)
             case .accessibility(let name): try values.encode(name, forKey: .accessibility)
-            case .screenshot(let file): try values.encode(file.path, forKey: .screenshot)
             case .reload: try values.encode(true, forKey: .reload)
             case .behind(let isBehind): try values.encode(isBehind, forKey: .behind)
             }

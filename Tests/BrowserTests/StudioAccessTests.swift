@@ -1,6 +1,4 @@
 import Foundation
-import Imprint
-import ImprintImages
 import ImprintStudio
 import TestSupport
 import Testing
@@ -177,17 +175,6 @@ import Testing
                     #expect(answer.status == status && answer.error?.contains(text) == true, "\(answer)")
                 }
             }
-            let regions: [[String: String]] = [
-                ["x": "0"], ["x": "a", "y": "0", "width": "1", "height": "1"],
-                ["x": "0.5", "y": "0", "width": "0.6", "height": "1"],
-                ["x": "0", "y": "0", "width": "0", "height": "1"],
-                ["x": "nan", "y": "0", "width": "1", "height": "1"],
-                ["x": "-1", "y": "0", "width": "1", "height": "1e39"],
-            ]
-            for region in regions {
-                let answer = try await client.ask("POST", "classify", region, photo)
-                #expect([400, 422].contains(answer.status) && answer.error?.isEmpty == false, "\(answer)")
-            }
             for label in ["", " Cup", "a/b", ".hidden", String(repeating: "a", count: 101), "x\0y"] {
                 let answer = try await client.ask("POST", "classes", ["label": label])
                 #expect(answer.status == 400 && answer.error?.contains("class") == true, "\(label)")
@@ -203,20 +190,32 @@ import Testing
         }
     }
 
-    @Test("A part of a picture is looked at by itself") func region() async throws {
-        struct Sight: Decodable { let observations: [Observation] }
-        try await StudioSamples.withStudio { studio, folder in
+    @Test("Who is not let in is refused before anything is kept of what they send") func large() async throws {
+        try await StudioSamples.withStudio(hasModel: false) { studio, _ in
             let client = try await enter(studio).client
-            // Dark above, bright below.
-            let (dark, bright) = (StudioSamples.picture(.dark, seed: 7), StudioSamples.picture(.bright, seed: 7))
-            let both = Image(
-                width: dark.width, height: 2 * dark.height, channels: 3, samples: dark.samples + bright.samples)
-            let photo = Data(try ImageFile.encodePNG(both))
-            for (y, label) in [("0", "Dark"), ("0.5", "Bright")] {
-                let part = ["x": "0", "y": y, "width": "1", "height": "0.5"]
-                let answer = try await client.ask("POST", "classify", part, photo)
-                #expect(try JSONDecoder().decode(Sight.self, from: answer.body).observations[0].label == label)
-            }
+            let large = Data(repeating: 0xff, count: (20 << 20) + 1)
+            let stranger = Client(url: client.url, origin: client.origin)
+            #expect(try await stranger.ask("POST", "classify", [:], large).status == 403)
+            #expect(try await client.ask("POST", "classify", [:], large).status == 413)
         }
+    }
+
+    @Test("What a killed studio left is gone as soon as another one starts") func left() async throws {
+        let process = Process()
+        process.executableURL = URL(filePath: "/bin/sh")
+        process.arguments = ["-c", "exit 0"]
+        try withoutBlockedSignals { try process.run() }
+        process.waitUntilExit()
+        // The first process of a machine lives as long as it.
+        let folders = [process.processIdentifier, 1].map {
+            FileManager.default.temporaryDirectory.appending(path: "imprint-studio-\($0)-test")
+        }
+        defer { for folder in folders { try? FileManager.default.removeItem(at: folder) } }
+        for folder in folders {
+            try FileManager.default.createDirectory(
+                at: folder.appending(path: "examples"), withIntermediateDirectories: true)
+        }
+        try await StudioSamples.withStudio(hasModel: false) { _, _ in }
+        #expect(folders.map { FileManager.default.fileExists(atPath: $0.path) } == [false, true])
     }
 }
