@@ -1,10 +1,11 @@
 public import ArgumentParser
 internal import Foundation
 public import ImprintBenchmarks
+internal import ImprintCore
 internal import ImprintImages
 internal import ImprintNetwork
 
-struct BenchCommand: ParsableCommand {
+struct BenchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "bench",
         abstract: "Measure how fast this machine trains, loads models, predicts, reads photos and serves apps."
@@ -56,7 +57,12 @@ struct BenchCommand: ParsableCommand {
         }
     }
 
-    func run() throws {
+    func run() async throws {
+        // The threads of tasks are all left to what is measured.
+        try await onThreadOfItsOwn { [self] in try measure() }
+    }
+
+    private func measure() throws {
         #if DEBUG
             Terminal.note("This build is not optimised; its figures mean little.")
         #endif
