@@ -3,14 +3,13 @@ internal import Foundation
 internal import Imprint
 internal import ImprintFormats
 internal import ImprintImages
-internal import ImprintNetwork
 
 extension BenchmarkCase {
     /// Requests over one photo, from so many tasks that share a classifier of one thread.
     static func requests(tasks: Int) -> BenchmarkCase {
         let name = "requests/\(tasks)-task\(tasks == 1 ? "" : "s")"
         return BenchmarkCase(suite: .apps, name: name) { options in
-            let request = ClassificationRequest(try classifier())
+            let request = ClassificationRequest(try ImageClassifier(.untrained("mobilenet-v1")))
             let photo = ImageSource.data(Data(try ImageFile.encodeJPEG(.madeUp(width: 640, height: 480))))
             // A whole number of requests for each task, of about half a second.
             let perTask = max(32 / tasks, 2)
@@ -35,7 +34,7 @@ extension BenchmarkCase {
     /// A camera of 30 frames a second, whose newest frame is looked at again and again; what counts is the peak of memory after
     /// so many seconds.
     static let stream = BenchmarkCase(suite: .apps, name: "stream-30-fps") { options in
-        let request = ClassificationRequest(try classifier())
+        let request = ClassificationRequest(try ImageClassifier(.untrained("mobilenet-v1")))
         // Each frame is a picture of its own, encoded as cameras of browsers do it.
         let frames = try (0..<16).map { number in
             var image = Image.madeUp(width: 1280, height: 720)
@@ -66,14 +65,6 @@ extension BenchmarkCase {
         let measurement = Measurement(times: times)
         return BenchmarkResult(
             .apps, "stream-30-fps", options, measurement.rates(of: 1), .imagesPerSecond, of: measurement, batch: 1)
-    }
-
-    private static func classifier() throws -> ImageClassifier {
-        let network = try Network.named("mobilenet-v1", labels: 1000)
-        return try ImageClassifier(
-            WeightsFile(
-                network: network, parameters: try Parameters(network, seed: 1), labels: (0..<1000).map { "\($0)" },
-                preprocessing: Preprocessing(width: network.input.width, height: network.input.height)))
     }
 }
 

@@ -38,14 +38,18 @@ extension BenchmarkCase {
 
     /// A weights file of a ready-made network, as it is before training.
     static func loading(_ name: String, network: String) -> BenchmarkCase {
-        loading(name) {
-            let network = try Network.named(network, labels: 1000)
-            return WeightsFile(
-                network: network, parameters: try Parameters(network, seed: 1),
-                labels: (0..<1000).map { "\($0)" },
-                preprocessing: Preprocessing(
-                    width: network.input.width, height: network.input.height, channels: network.input.channels))
-        }
+        loading(name) { try .untrained(network) }
+    }
+}
+
+extension WeightsFile {
+    /// A ready-made network with a thousand labels, as it is before training.
+    static func untrained(_ name: String) throws -> WeightsFile {
+        let network = try Network.named(name, labels: 1000)
+        return WeightsFile(
+            network: network, parameters: try Parameters(network, seed: 1), labels: (0..<1000).map { "\($0)" },
+            preprocessing: Preprocessing(
+                width: network.input.width, height: network.input.height, channels: network.input.channels))
     }
 }
 
