@@ -7,7 +7,7 @@ internal import Synchronization
 ///
 /// The page asks for what is new and is answered as soon as there is some.
 public final class LiveServer: Sendable {
-    /// The port that is tried where none is asked for; any free one is taken where it is in use.
+    /// The port that is tried first where none is asked for; the next that is free is taken where it is in use.
     public static let usualPort = 8093
 
     /// Where the page is.
@@ -18,8 +18,8 @@ public final class LiveServer: Sendable {
     let asked = Mutex<(at: ContinuousClock.Instant, answered: Int)?>(nil)
 
     /// Starts to serve.
-    /// - Parameter port: The port; the usual or a free one where `nil`.
-    /// - Throws: `LocalServerError` where the port cannot be had.
+    /// - Parameter port: The port, 1…65,535; the usual or the next free one where `nil`.
+    /// - Throws: `LocalServerError.noPort` where the port cannot be had.
     public init(port: Int? = nil) async throws {
         server = try await LocalServer(port: port, usualPort: Self.usualPort)
         url = server.url

@@ -18,7 +18,7 @@ struct Access: Sendable {
     func gate(_ request: HTTPRequest) -> HTTPResponse? {
         if let token = request.query.first(where: { $0.name == "token" })?.value {
             guard request.method == .GET, request.path == "/", Self.equal(token, self.token) else {
-                return Self.refusal
+                return Self.refusal(request)
             }
             return HTTPResponse(
                 statusCode: .seeOther,
@@ -26,17 +26,22 @@ struct Access: Sendable {
                     .location: "/", .setCookie: "\(cookie)=\(secret); HttpOnly; SameSite=Strict; Path=/",
                 ])
         }
-        guard isKnown(request) else { return Self.refusal }
+        guard isKnown(request) else { return Self.refusal(request) }
         guard request.method == .GET || isOwn(request) else {
             return .failure(.forbidden, "The request does not come from the studio's own page; open it and try there.")
         }
         return nil
     }
 
-    private static let refusal = HTTPResponse.failure(
-        .forbidden,
-        "This studio is open to browsers that are given the address which imprint studio printed: use it, with its token."
-    )
+    /// The answer to those who are not let in: a page for people, or a sentence for programs.
+    private static func refusal(_ request: HTTPRequest) -> HTTPResponse {
+        let sentence =
+            "This studio is open to browsers that are given the address which imprint studio printed: use it, with its token."
+        guard request.headers[HTTPHeader("Accept")]?.contains("text/html") == true else {
+            return .failure(.forbidden, sentence)
+        }
+        return .page("Imprint Studio", sentence, .forbidden)
+    }
 
     private func isKnown(_ request: HTTPRequest) -> Bool {
         let cookies = (request.headers[.cookie] ?? "").split(separator: ";").map {

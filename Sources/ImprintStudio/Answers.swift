@@ -8,6 +8,19 @@ extension HTTPResponse {
             statusCode: status, headers: [.contentType: "application/json"], body: try JSONEncoder().encode(value))
     }
 
+    /// A page of one sentence, which is shown as it stands.
+    static func page(_ title: String, _ sentence: String, _ status: HTTPStatusCode) -> HTTPResponse {
+        let html = """
+            <!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+            <title>\(title)</title><h1>\(title)</h1><p>\(sentence)</p></html>
+            """
+        return HTTPResponse(
+            statusCode: status,
+            headers: [
+                .contentType: "text/html; charset=utf-8", HTTPHeader("Content-Security-Policy"): "default-src 'none'",
+            ], body: Data(html.utf8))
+    }
+
     /// A sentence that says why there is nothing else.
     static func failure(_ status: HTTPStatusCode, _ sentence: String) -> HTTPResponse {
         let body = try? JSONEncoder().encode(["error": sentence])

@@ -22,19 +22,27 @@ struct Examples: Sendable {
     var byteCount: Int { classes.reduce(0) { $0 + $1.photos.reduce(0) { $0 + $1.count } } }
 
     /// Adds a class; nothing where there is one of the name.
-    mutating func add(class label: String) throws {
+    /// - Parameter known: Labels that there are already, whatever they look like.
+    mutating func add(class label: String, known: [String]) throws {
         guard !classes.contains(where: { $0.label == label }) else { return }
-        guard !label.isEmpty, label == label.trimmingCharacters(in: .whitespacesAndNewlines), label.count <= 100 else {
-            throw Refusal("A class needs a name of 1 to 100 characters, without blanks around it.")
-        }
-        // Elsewhere, labels are the names of folders.
-        guard !label.contains("/"), !label.contains("\0"), !label.hasPrefix("."), label.utf8.count <= 255 else {
-            throw Refusal("The name of a class has no \"/\" and no leading \".\"; choose another.")
-        }
+        if !known.contains(label) { try Self.check(name: label) }
         guard classes.count < Self.classLimit else {
             throw Refusal("There are \(Self.classLimit) classes already; delete one first.")
         }
         classes.append(Class(label: label))
+    }
+
+    /// Checks what a new class is called: elsewhere, labels are the names of folders.
+    private static func check(name: String) throws {
+        guard !name.isEmpty, name == name.trimmingCharacters(in: .whitespacesAndNewlines), name.count <= 100 else {
+            throw Refusal("A class needs a name of 1 to 100 characters, without blanks around it.")
+        }
+        guard !name.contains("/"), !name.contains("\0"), !name.hasPrefix(".") else {
+            throw Refusal("The name of a class has no \"/\" and no leading \".\"; choose another.")
+        }
+        guard name.utf8.count <= 255 else {
+            throw Refusal("The name of a class has at most 255 bytes, and this one has \(name.utf8.count); shorten it.")
+        }
     }
 
     /// Adds an example to a class.

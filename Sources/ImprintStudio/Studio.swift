@@ -4,14 +4,14 @@ public import Imprint
 internal import ImprintCore
 internal import ImprintFormats
 internal import ImprintImages
-internal import ImprintLive
+public import ImprintLive
 
 /// A page on this machine that looks through the camera, shows what a model sees, and teaches it.
 ///
 /// It listens on 127.0.0.1 alone, and is open to browsers that are given `url` with its token, until `stop()` and for as long as somebody
 /// holds it. Photos stay in memory; see docs/studio.md.
 public final class Studio: Sendable {
-    /// The port that is tried where none is asked for; any free one is taken where it is in use.
+    /// The port that is tried first where none is asked for; the next that is free is taken where it is in use.
     public static let usualPort = 8094
 
     /// Where the page is, with the token that lets in.
@@ -25,9 +25,9 @@ public final class Studio: Sendable {
     /// - Parameters:
     ///   - classifier: The model to begin with; where `nil`, the first one is trained in the page.
     ///   - name: What the page calls it.
-    ///   - port: The port; the usual or a free one where `nil`.
+    ///   - port: The port, 1…65,535; the usual or the next free one where `nil`.
     ///   - threads: How many threads learn; one per core where `nil`.
-    /// - Throws: `LocalServerError` where the port cannot be had.
+    /// - Throws: `LocalServerError.noPort` where the port cannot be had.
     public init(
         _ classifier: ImageClassifier?, name: String? = nil, port: Int? = nil, threads: Int? = nil
     ) async throws {
@@ -67,6 +67,9 @@ public final class Studio: Sendable {
         return body
     }
 
+    /// Why the page is not served any more, though the studio was not stopped; `nil` while it is.
+    public var failure: LocalServerError? { server.failure }
+
     /// Ends a lesson that is under way, and stops.
     public func stop() async {
         await teacher.end()
@@ -80,7 +83,7 @@ public final class Studio: Sendable {
         case (.GET, "/examples"): return try .json(ExamplesAnswer(teacher.examples, teacher))
         case (.POST, "/classes"):
             let label = try request.label
-            return try collected { try $0.add(class: label) }
+            return try .json(ExamplesAnswer(teacher.add(class: label), teacher))
         case (.POST, "/examples"):
             let (label, photo) = (try request.label, try self.photo(body))
             try await check(photo)

@@ -11,6 +11,8 @@ struct ModelAnswer: Encodable {
     let labels: [String]
     /// Whether examples personalize the model; a new one is trained of them where it is false.
     let personalizes: Bool
+    /// Whether classes may be other than the labels that there are.
+    let learnsNewLabels: Bool
     /// Whether there is something to take away, or to go back from.
     let hasLearned: Bool
 
@@ -19,6 +21,7 @@ struct ModelAnswer: Encodable {
         self.name = classifier.map { _ in name ?? "A new model" }
         labels = classifier?.labels ?? []
         personalizes = teacher.given != nil
+        learnsNewLabels = teacher.given?.learnsNewLabels ?? true
         hasLearned = teacher.learned != nil
     }
 }
@@ -84,11 +87,13 @@ extension Studio {
         try .json(ExamplesAnswer(teacher.collect(change), teacher))
     }
 
-    /// What the lesson has come to, as soon as that is more than the asker knows, or after ten seconds.
+    /// What the lesson has come to, as soon as that is more than the asker knows, after ten seconds, or when the studio ends.
     func lesson(_ request: HTTPRequest) async throws -> HTTPResponse {
         let known = request.parameter("after").flatMap { Int($0) } ?? -1
         let deadline = ContinuousClock().now + .seconds(10)
-        while teacher.lesson.version <= known, .now < deadline { try await Task.sleep(for: .milliseconds(30)) }
+        while teacher.lesson.version <= known, !teacher.hasEnded, .now < deadline {
+            try await Task.sleep(for: .milliseconds(30))
+        }
         return try .json(teacher.lesson)
     }
 

@@ -35,6 +35,19 @@ final class Teacher: Sendable {
     /// What was learned, as a file: a personalization of the model given, or a new model; `nil` where nothing was.
     var learned: Data? { state.withLock { $0.learned } }
 
+    /// Whether no lesson begins any more.
+    var hasEnded: Bool { state.withLock { $0.hasEnded } }
+
+    /// Adds a class: a label of the classifier given, or one that may be learned.
+    func add(class label: String) throws -> Examples {
+        if let given, !given.learnsNewLabels, !given.labels.contains(label) {
+            throw Refusal(
+                "The model spots marks, and learns no new ones: choose a label that it has, "
+                    + "or train a model with --artwork of both.")
+        }
+        return try collect { try $0.add(class: label, known: given?.labels ?? []) }
+    }
+
     /// Changes what was collected.
     func collect(_ change: (inout Examples) throws -> Void) throws -> Examples {
         try state.withLock { state in

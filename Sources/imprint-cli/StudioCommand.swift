@@ -17,7 +17,7 @@ struct StudioCommand: AsyncParsableCommand {
     @Argument(help: "The weights file; without one, a model is trained in the page.")
     var model: String?
 
-    @Option(help: "The port of the page. (default: \(Studio.usualPort), or a free one where it is in use)")
+    @Option(help: "The port of the page. (default: \(Studio.usualPort), or the next free one)")
     var port: Int?
 
     @OptionGroup var classifierOptions: ClassifierOptions
@@ -34,7 +34,11 @@ struct StudioCommand: AsyncParsableCommand {
 
     func run() async throws {
         let classifier = try model.map { try classifierOptions.classifier($0, threads: common.threadCount) }
-        let name = model.map { URL(filePath: $0).deletingPathExtension().lastPathComponent }
+        let name = model.map {
+            ([$0] + [classifierOptions.personalization].compactMap(\.self)).map {
+                URL(filePath: $0).deletingPathExtension().lastPathComponent
+            }.joined(separator: " with ")
+        }
         let studio = try await Studio(classifier, name: name, port: port, threads: common.threadCount)
         let interrupt = Interrupt([SIGINT, SIGTERM, SIGHUP])
         interrupt.begin()
@@ -45,7 +49,10 @@ struct StudioCommand: AsyncParsableCommand {
             try Terminal.show(studio.url.absoluteString)
             Terminal.note("Open this address in a browser on this machine. Ctrl-C ends the studio.")
         }
-        while !Interrupt.isRequested { try await Task.sleep(for: .milliseconds(100)) }
+        while !Interrupt.isRequested {
+            if let failure = studio.failure { throw failure }
+            try await Task.sleep(for: .milliseconds(100))
+        }
         await studio.stop()
     }
 }

@@ -40,7 +40,7 @@ struct TrainCommand: AsyncParsableCommand {
     @Flag(help: "Serve a page on this machine that follows the run, and print its address.")
     var watch = false
 
-    @Option(help: "The port of that page. (default: \(LiveServer.usualPort), or a free one where it is in use)")
+    @Option(help: "The port of that page. (default: \(LiveServer.usualPort), or the next free one)")
     var port: Int?
 
     @OptionGroup var common: CommonOptions

@@ -142,10 +142,14 @@ import Testing
     {
         let first = try await LiveServer()
         let port = try #require(first.url.port)
-        await #expect(throws: LocalServerError(port: port)) { try await LiveServer(port: port) }
+        await #expect(throws: LocalServerError.noPort(of: port...port)) { try await LiveServer(port: port) }
         let second = try await LiveServer()
-        #expect(second.url.port != port)
+        // One of the next.
+        #expect((port + 1..<LiveServer.usualPort + 100).contains(try #require(second.url.port)))
         await first.finish()
         await second.finish()
+        for port in [0, -1, 65536] {
+            await #expect(throws: LocalServerError.noPort(of: port...port)) { try await LiveServer(port: port) }
+        }
     }
 }

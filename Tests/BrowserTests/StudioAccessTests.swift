@@ -1,4 +1,8 @@
 import Foundation
+import Imprint
+import ImprintCore
+import ImprintFormats
+import ImprintNetwork
 import ImprintStudio
 import TestSupport
 import Testing
@@ -24,6 +28,7 @@ import Testing
         var cookie: String?
         var origin: String?
         var host: String?
+        var accepts: String?
 
         private final class Still: NSObject, URLSessionTaskDelegate {
             func urlSession(
@@ -47,7 +52,7 @@ import Testing
             var request = URLRequest(url: address)
             request.httpMethod = method
             request.httpBody = body
-            for (name, value) in [("Cookie", cookie), ("Origin", origin), ("Host", host)] {
+            for (name, value) in [("Cookie", cookie), ("Origin", origin), ("Host", host), ("Accept", accepts)] {
                 if let value { request.setValue(value, forHTTPHeaderField: name) }
             }
             let (data, response) = try await session.data(for: request)
@@ -84,6 +89,12 @@ import Testing
             for wrong in ["", "0", String(token.dropLast()), token + "0", String(token.reversed())] {
                 #expect(try await stranger.ask("GET", "", ["token": wrong]).status == 403)
             }
+            // People are told in a page, and programs in JSON.
+            #expect(try await stranger.ask().error?.contains("with its token") == true)
+            stranger.accepts = "text/html,application/xhtml+xml"
+            let page = try await stranger.ask()
+            #expect(page.status == 403 && page.headers["content-type"] == "text/html; charset=utf-8")
+            #expect(String(decoding: page.body, as: UTF8.self).contains("<p>This studio is open to browsers"))
             // The token opens the page alone, and is no cookie.
             #expect(try await stranger.ask("GET", "model", ["token": token]).status == 403)
             stranger.cookie = client.cookie.map { "\($0.prefix { $0 != "=" })=\(token)" }
@@ -175,9 +186,13 @@ import Testing
                     #expect(answer.status == status && answer.error?.contains(text) == true, "\(answer)")
                 }
             }
-            for label in ["", " Cup", "a/b", ".hidden", String(repeating: "a", count: 101), "x\0y"] {
+            let names = [
+                ("", "1 to 100"), (" Cup", "blanks"), ("a/b", "no \"/\""), (".hidden", "leading"), ("x\0y", "another"),
+                (String(repeating: "a", count: 101), "1 to 100"), (String(repeating: "👩‍🔬", count: 80), "has 880"),
+            ]
+            for (label, text) in names {
                 let answer = try await client.ask("POST", "classes", ["label": label])
-                #expect(answer.status == 400 && answer.error?.contains("class") == true, "\(label)")
+                #expect(answer.status == 400 && answer.error?.contains(text) == true, "\(label)")
             }
             #expect(try await client.ask("POST", "classes").status == 400)
             #expect(try await client.ask("POST", "examples", ["label": "Unknown"], photo).status == 404)
@@ -190,7 +205,66 @@ import Testing
         }
     }
 
-    @Test("Who is not let in is refused before anything is kept of what they send") func large() async throws {
+    @Test("A model that spots marks is taught its labels, and no others") func spotting() async throws {
+        let network = try Network.logospot(marks: 1)
+        let weights = WeightsFile(
+            network: network, parameters: try Parameters(network, seed: 2), labels: ["nothing", "leaf/1"],
+            preprocessing: .logospot,
+            spotting: Spotting(
+                levels: [96, 136], stride: 16, span: 44, marks: [Spotting.Mark(label: "leaf/1", slope: 0.5, offset: -1)]
+            ))
+        try await StudioSamples.withStudio(name: "leaves") { _ in
+            try ImageClassifier(weights)
+        } _: { studio, _ in
+            let client = try await enter(studio).client
+            let model = try JSONDecoder().decode(Learning.self, from: try await client.ask("GET", "model").body)
+            #expect(model.personalizes && !model.learnsNewLabels)
+            let refused = try await client.ask("POST", "classes", ["label": "Cup"])
+            #expect(refused.status == 400 && refused.error?.contains("spots marks") == true)
+            // What it has may be called as no new class may.
+            for label in ["leaf/1", "nothing"] {
+                #expect(try await client.ask("POST", "classes", ["label": label]).status == 200)
+            }
+        }
+    }
+
+    private struct Learning: Decodable {
+        let personalizes: Bool
+        let learnsNewLabels: Bool
+    }
+
+    @Test("Whoever waits for news of a lesson is answered when the studio ends") func ending() async throws {
+        try await StudioSamples.withStudio { studio, _ in
+            let client = try await enter(studio).client
+            async let news = client.ask("GET", "lesson", ["after": "1000"])
+            try await Task.sleep(for: .milliseconds(300))
+            await studio.stop()
+            #expect(try await news.status == 200)
+        }
+    }
+
+    @Test(
+        "What is not as long as it says is refused with a sentence, and the next request is answered",
+        arguments: ["zz\r\nab\r\n0\r\n\r\n", "-1\r\nab\r\n0\r\n\r\n", "ffffffffffffffffff\r\nab\r\n"])
+    func malformed(body: String) async throws {
+        try await StudioSamples.withStudio(hasModel: false) { studio, _ in
+            let client = try await enter(studio).client
+            let (cookie, origin) = (try #require(client.cookie), try #require(client.origin))
+            let port = try #require(client.url.port)
+            let head = "Host: 127.0.0.1:\(port)\r\nCookie: \(cookie)\r\nOrigin: \(origin)\r\nConnection: close\r\n"
+            let answer = try await onThreadOfItsOwn {
+                let connection = try RawConnection(to: client.url)
+                defer { connection.close() }
+                connection.send("POST /classify HTTP/1.1\r\n\(head)Transfer-Encoding: chunked\r\n\r\n\(body)")
+                return connection.answer()
+            }
+            #expect(answer.hasPrefix("HTTP/1.1 400 Bad Request\r\n"))
+            #expect(answer.hasSuffix("\r\n\r\nWhat the request brings is not as long as it says.\n"))
+            #expect(try await client.ask("GET", "model").status == 200)
+        }
+    }
+
+    @Test("Too much is refused, whoever sends it") func large() async throws {
         try await StudioSamples.withStudio(hasModel: false) { studio, _ in
             let client = try await enter(studio).client
             let large = Data(repeating: 0xff, count: (20 << 20) + 1)

@@ -4,6 +4,10 @@ import ImprintCore
 import TestSupport
 import Testing
 
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
 /// `imprint studio` as a process, beside `imprint classify`.
 @Suite("imprint studio") struct StudioCommandTests {
     /// The tool that was built beside the tests.
@@ -21,12 +25,13 @@ import Testing
 
     /// Starts the tool, and gives the first line that it prints; it is ended after `body`, whatever comes of that.
     private func withTool<Value>(
-        _ arguments: [String], _ body: (Process, Line) async throws -> Value
+        _ arguments: [String], descriptors: Int? = nil, _ body: (Process, Line) async throws -> Value
     ) async throws -> Value {
         let process = Process()
         let output = Pipe()
-        process.executableURL = Self.tool
-        process.arguments = arguments
+        process.executableURL = URL(filePath: "/bin/sh")
+        let limit = descriptors.map { "ulimit -n \($0); " } ?? ""
+        process.arguments = ["-c", "\(limit)exec \"$@\"", "sh", Self.tool.path] + arguments
         process.standardOutput = output
         process.standardError = FileHandle.nullDevice
         try withoutBlockedSignals { try process.run() }
@@ -136,6 +141,31 @@ import Testing
             process.interrupt()
             process.waitUntilExit()
             #expect(process.terminationStatus == 0)
+        }
+    }
+
+    /// The status that the page answers with; 0 where there is none.
+    private func status(_ url: URL) async -> Int {
+        let answer = try? await URLSession(configuration: .ephemeral).data(from: url)
+        return (answer?.1 as? HTTPURLResponse)?.statusCode ?? 0
+    }
+
+    @Test("More connections than the process may have open are closed, and the page comes back") func crowded()
+        async throws
+    {
+        try await withTool(["studio", "--json"], descriptors: 48) { process, line in
+            #expect(await status(line.url) == 200)
+            // Some are refused, while it begins anew.
+            let crowd = (0..<80).compactMap { _ in try? RawConnection(to: line.url) }
+            #expect(crowd.count >= 40)
+            try await Task.sleep(for: .seconds(1))
+            for connection in crowd { connection.close() }
+            var answer = 0
+            for _ in 0..<100 where answer != 200 {
+                try await Task.sleep(for: .milliseconds(100))
+                answer = await status(line.url)
+            }
+            #expect(answer == 200 && process.isRunning)
         }
     }
 }

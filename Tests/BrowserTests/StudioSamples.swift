@@ -79,11 +79,22 @@ enum StudioSamples {
         hasModel: Bool = true, categories: [String: [String]]? = nil,
         _ body: (_ studio: Studio, _ folder: URL) async throws -> Value
     ) async throws -> Value {
-        try await withTemporaryFolder { folder in
+        try await withStudio(name: hasModel ? "bright" : nil) { folder in
             var weights = hasModel ? try WeightsFile(contentsOf: try await model(in: folder)) : nil
             weights?.categories = try categories.map { try Categories($0) }
-            let classifier = try weights.map { try ImageClassifier($0) }
-            let studio = try await Studio(classifier, name: hasModel ? "bright" : nil)
+            return try weights.map { try ImageClassifier($0) }
+        } _: {
+            try await body($0, $1)
+        }
+    }
+
+    /// Opens a studio with a model that is made in its folder, for as long as `body` lasts.
+    static func withStudio<Value>(
+        name: String?, classifier: (_ folder: URL) async throws -> ImageClassifier?,
+        _ body: (_ studio: Studio, _ folder: URL) async throws -> Value
+    ) async throws -> Value {
+        try await withTemporaryFolder { folder in
+            let studio = try await Studio(try await classifier(folder), name: name)
             do {
                 let value = try await body(studio, folder)
                 await studio.stop()

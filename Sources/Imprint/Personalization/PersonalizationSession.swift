@@ -239,6 +239,9 @@ public final class PersonalizationSession: Sendable {
 }
 
 extension ImageClassifier {
+    /// Whether a session may teach it labels that it does not have; one that spots marks has those of its artwork.
+    package var learnsNewLabels: Bool { weights.spotting == nil }
+
     /// How many blocks of layers before the head its personalization changes; a session that goes on from it needs as many.
     package var changedBlocks: Int { get throws { try personalization.map(features.blocks) ?? 0 } }
 }

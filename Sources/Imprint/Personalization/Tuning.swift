@@ -28,7 +28,7 @@ struct Tuning {
             guard example.evidence.isPositive else {
                 throw ImprintError.unknownLabel(example.evidence.label, known: known)
             }
-            guard weights.spotting == nil else {
+            guard base.learnsNewLabels else {
                 throw ImprintError.labelCannotBeAdded(example.evidence.label, known: known)
             }
             new.append(example.evidence.label)

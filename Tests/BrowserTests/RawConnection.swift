@@ -1,0 +1,39 @@
+import Foundation
+
+/// A connection on which bytes are sent as they are.
+struct RawConnection {
+    private let descriptor: Int32
+
+    /// Connects to the server of an address of this machine.
+    init(to url: URL) throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = UInt16(url.port ?? 80).bigEndian
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        // Whoever does not answer is not waited for.
+        var patience = timeval(tv_sec: 10, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        let isConnected = withUnsafeBytes(of: &address) { bytes in
+            bytes.withMemoryRebound(to: sockaddr.self) {
+                connect(descriptor, $0.baseAddress, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
+        guard descriptor >= 0, isConnected else { throw POSIXError(.ECONNREFUSED) }
+    }
+
+    func send(_ text: String) { _ = text.withCString { Glibc.send(descriptor, $0, strlen($0), Int32(MSG_NOSIGNAL)) } }
+
+    /// What is sent back until the other side closes the connection, or for ten seconds.
+    func answer() -> String {
+        var answer = Data()
+        var part = [UInt8](repeating: 0, count: 4096)
+        while true {
+            let count = recv(descriptor, &part, part.count, 0)
+            if count <= 0 { return String(decoding: answer, as: UTF8.self) }
+            answer += part.prefix(count)
+        }
+    }
+
+    func close() { _ = Glibc.close(descriptor) }
+}
