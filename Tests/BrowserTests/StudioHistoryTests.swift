@@ -152,6 +152,9 @@ import Testing
         let focused: String
         let passed: String
         let chips: Int
+        let again: String
+        let threshold: String
+        let foreign: String
     }
 
     @Test("The gate covers what bears a label, and does not keep it", arguments: StudioTests.widths) func gate(
@@ -160,6 +163,7 @@ import Testing
         try await StudioSamples.withStudio { studio, folder in
             let view = Browser.View(width: width, camera: try StudioSamples.camera([.bright], in: folder))
             let isHeld = Self.isHeld
+            let other = "sessionStorage.setItem('gate', JSON.stringify(['Bright', 'Of another model']))"
             let looks = "performance.getEntriesByName(new URL('classify', location).href).length"
             let sight: Browser.Sight<Gate> = try await StudioSamples.look(
                 studio, view,
@@ -177,6 +181,13 @@ import Testing
                     .note("focus", "(window.looks = \(looks), document.querySelector('#gated button').focus(), 1)"),
                     .wait("\(looks) >= window.looks + 3"),
                     .note("focused", "document.activeElement.getAttribute('aria-label') ?? ''"),
+                    // Loaded anew, the page has the gate that it had.
+                    .click("#gate-threshold"), .key("Home"), .reload,
+                    .wait("\(Self.text("curtain")).startsWith('Held back')"),
+                    .note("again", Self.text("gate-state")), .note("threshold", Self.text("gate-threshold-value")),
+                    // A label of another model says that it holds nothing back.
+                    .note("other", "(\(other), 1)"), .reload, .wait("\(Self.text("curtain")).startsWith('Held back')"),
+                    .note("foreign", Self.text("gate-state")), .click("#gated li:nth-child(2) button"),
                     .click("#gated button"), .wait("!\(isHeld)"), .note("passed", Self.text("gate-state")),
                     .note("chips", "document.querySelectorAll('#gated li').length"),
                 ])
@@ -187,6 +198,8 @@ import Testing
             #expect(seen.said == "Held back: “Bright” was seen, so the picture is not kept." && seen.kept == 0)
             #expect(seen.focused == "Take Bright from the gate")
             #expect(seen.passed == "The gate is open: it has no labels." && seen.chips == 0)
+            #expect(seen.again == seen.state && seen.threshold == "5 %")
+            #expect(seen.foreign == "\(seen.state) Not known to this model: “Of another model”.")
             #expect(sight.console == [])
         }
     }

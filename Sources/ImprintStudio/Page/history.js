@@ -2,7 +2,7 @@
 
 import { picture } from "./eye.js";
 import { held } from "./look.js";
-import { fill, find, focusOn, hear, make, percent, say, trying, write } from "./parts.js";
+import { fill, find, focusOn, hear, make, percent, quoted, say, trying, write } from "./parts.js";
 import { server } from "./server.js";
 import { store } from "./store.js";
 import { zip } from "./zip.js";
@@ -38,7 +38,7 @@ async function shoot() {
     // What is kept is looked at itself: the camera may have moved since it was last looked through. Unless it was, nothing is kept.
     const observations = hasModel ? (await server.classify(blob)).observations : [];
     const reason = held(observations), seen = observations[0];
-    if (reason) return say(`Held back: “${reason.label}” was seen, so the picture is not kept.`);
+    if (reason) return say(`Held back: ${quoted(reason.label)} was seen, so the picture is not kept.`);
     const label = seen?.label ?? "Unlabelled";
     const text = seen ? `${label}  ${percent(seen.confidence)}` : label;
     const kept = {

@@ -1,9 +1,15 @@
 // What was seen: the top five, a text for those who cannot see it, where it is, and the gate.
 
-import { fill, find, focusOn, hear, make, percent, write } from "./parts.js";
+import { fill, find, focusOn, hear, make, percent, quoted, write } from "./parts.js";
 
 let sight = null;
-const gated = new Set();
+/** What the gate has stays while this tab does, also when the page is loaded anew. */
+const gated = new Set(JSON.parse(sessionStorage.getItem("gate") ?? "[]"));
+/** The labels of the model; `null` until there is an answer. */
+let known = null;
+
+/** The gate's labels that may be seen: all of them, until it is known which ones the model has. */
+const active = () => [...gated].filter((label) => known?.has(label) ?? true);
 
 /** The gate's label that is surest among those that reach its threshold; `undefined` where the picture may pass. */
 export function held(observations = sight?.observations ?? []) {
@@ -45,24 +51,33 @@ function showBox() {
 }
 
 /** Whether the picture is covered: also while nobody knows what it shows. */
-const isCovered = () => gated.size > 0 && (!sight || Boolean(held()));
+const isCovered = () => active().length > 0 && (!sight || Boolean(held()));
 
 function showGate() {
   const seen = held();
   find("picture").classList.toggle("held", isCovered());
   find("curtain").hidden = !isCovered();
   find("curtain").textContent = seen ? `Held back: ${seen.label} ${percent(seen.confidence)}` : "Looking …";
-  write("gate-state", !gated.size ? "The gate is open: it has no labels."
-    : seen ? `Held back: “${seen.label}” was seen.`
-      : sight ? "The picture may pass." : "The picture is covered until it was looked at.");
+  const labels = active(), foreign = [...gated].filter((label) => !labels.includes(label));
+  const state = !labels.length ? `The gate is open: it has no labels${gated.size ? " that the model has" : ""}.`
+    : seen ? `Held back: ${quoted(seen.label)} was seen.`
+      : sight ? "The picture may pass." : "The picture is covered until it was looked at.";
+  write("gate-state", foreign.length ? `${state} Not known to this model: ${foreign.map(quoted).join(", ")}.` : state);
   fill(find("gated"), [...gated], chip);
+}
+
+/** Changes the gate, and keeps what it has. */
+function regate(change) {
+  change();
+  sessionStorage.setItem("gate", JSON.stringify([...gated]));
+  show();
 }
 
 const chip = (label) => make("li", {},
   make("bdi", { textContent: label }),
   make("button", {
     textContent: "×", "aria-label": `Take ${label} from the gate`,
-    onclick: () => { gated.delete(label); show(); focusOn(find("gate-label")); },
+    onclick: () => { regate(() => gated.delete(label)); focusOn(find("gate-label")); },
   }));
 
 function show() {
@@ -73,20 +88,22 @@ function show() {
 }
 
 for (const name of ["alt-threshold", "gate-threshold"]) {
-  find(name).addEventListener("input", () => {
-    find(`${name}-value`).textContent = `${Math.round(Number(find(name).value) * 100)} %`;
+  const slider = find(name), showValue = () => { find(`${name}-value`).textContent = `${Math.round(Number(slider.value) * 100)} %`; };
+  slider.value = sessionStorage.getItem(name) ?? slider.value;
+  showValue();
+  slider.addEventListener("input", () => {
+    sessionStorage.setItem(name, slider.value);
+    showValue();
     show();
   });
 }
 find("gate-form").addEventListener("submit", (event) => {
   event.preventDefault();
   const field = find("gate-label"), label = field.value.trim();
-  const isKnown = [...find("labels").options].some((option) => option.value === label);
-  field.setCustomValidity(isKnown ? "" : "The model has no such label.");
+  field.setCustomValidity(known?.has(label) ? "" : "The model has no such label.");
   if (!field.reportValidity()) return;
-  gated.add(label);
+  regate(() => gated.add(label));
   field.value = "";
-  show();
 });
 find("gate-label").addEventListener("input", (event) => event.target.setCustomValidity(""));
 find("copy").addEventListener("click", async () => {
@@ -103,7 +120,7 @@ hear("seen", (next) => {
 });
 hear("model", (model) => {
   find("labels").replaceChildren(...model.labels.map((label) => new Option(label, label)));
-  for (const label of [...gated]) if (!model.labels.includes(label)) gated.delete(label);
+  known = new Set(model.labels);
   sight = null;
   show();
 });

@@ -25,6 +25,9 @@ export function draw(name, attributes = {}, ...children) {
 /** "93.4 %" for 0.934. */
 export const percent = (share) => `${(share * 100).toFixed(1)} %`;
 
+/** A label in a sentence, of which it is a part. */
+export const quoted = (label) => `“${label.length > 80 ? `${label.slice(0, 79)}…` : label}”`;
+
 const news = new EventTarget();
 
 /** Calls `take` with each piece of news of a name: "seen", "model". */

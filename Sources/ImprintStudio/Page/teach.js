@@ -2,7 +2,7 @@
 
 import { showCurves } from "./curves.js";
 import { isLive, picture } from "./eye.js";
-import { fill, find, focusOn, make, patience, pause, say, tell, trying, write } from "./parts.js";
+import { fill, find, focusOn, make, patience, pause, quoted, say, tell, trying, write } from "./parts.js";
 import { server } from "./server.js";
 
 /** How long it is from one example to the next while a button is held, in milliseconds. */
@@ -33,7 +33,7 @@ async function collect(label) {
     await pause(Math.max(0, interval - (performance.now() - began)));
   } while (collecting === press);
   if (collecting === press) release();
-  if (taken) say(`“${label}”: ${countOf(label)}.`);
+  if (taken) say(`${quoted(label)}: ${countOf(label)}.`);
 }
 
 function release() {
@@ -93,17 +93,21 @@ function show(next = collected) {
   find("learned").hidden = isRunning || !model?.hasLearned;
 }
 
+function introduction(model) {
+  if (!model.personalizes) return "Make two classes or more, collect some examples of each, and train a model of your own.";
+  if (model.learnsNewLabels) return "Teach the model labels that it has, or new ones: a handful of examples, a second of learning.";
+  return `The model spots marks and learns no new ones. Show it pictures of its labels: ${model.labels.map(quoted).join(", ")}.`;
+}
+
 /** Fetches what model is in use, and tells all parts. */
 async function refresh() {
   model = await server.model();
   document.body.dataset.model = model.name === undefined ? "none" : "some";
-  find("model").textContent =
-    model.name === undefined ? "No model yet: teach two classes" : model.name + (model.hasLearned && model.personalizes ? ", personalised" : "");
+  const isTuned = model.hasLearned && model.personalizes;
+  find("model").textContent = model.name === undefined ? "No model yet: teach two classes" : model.name + (isTuned ? ", personalised" : "");
   find("start").textContent = model.personalizes ? "Personalise" : "Train a model";
   find("learned").download = model.personalizes ? "personalization.imprint" : "model.imprint";
-  find("teach-intro").textContent = model.personalizes
-    ? "Teach the model labels that it has, or new ones: a handful of examples, a second of learning."
-    : "Make two classes or more, collect some examples of each, and train a model of your own.";
+  find("teach-intro").textContent = introduction(model);
   show();
   tell("model", model);
 }

@@ -42,7 +42,8 @@ export async function zip(files) {
     const name = new TextEncoder().encode(file.name), bytes = new Uint8Array(await file.blob.arrayBuffer());
     // Bit 11: the name is UTF-8. Method 0: stored.
     const common = [
-      [20, 2], [0x800, 2], [0, 2], ...stamp(file.date), [checksum(bytes), 4], [bytes.length, 4], [bytes.length, 4], [name.length, 2], [0, 2],
+      [20, 2], [0x800, 2], [0, 2], ...stamp(file.date), [checksum(bytes), 4], [bytes.length, 4], [bytes.length, 4],
+      [name.length, 2], [0, 2],
     ];
     const header = numbers([0x04034b50, 4], ...common);
     const entry = numbers([0x02014b50, 4], [20, 2], ...common, [0, 2], [0, 2], [0, 2], [0, 4], [offset, 4]);
