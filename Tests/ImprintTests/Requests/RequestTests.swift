@@ -1,7 +1,9 @@
+import Dispatch
 import Foundation
 import Imprint
 import ImprintFormats
 import ImprintImages
+import Synchronization
 import TestSupport
 import Testing
 
@@ -197,6 +199,29 @@ import Testing
         live.replace(with: models[1])
         #expect(try await request.perform(on: .image(picture())) == expected[1])
     }
+
+    @Test("What an actor asks for is worked out elsewhere, and its executor is free meanwhile") func elsewhere()
+        async throws
+    {
+        let classifier = try smallModel()
+        let photo = ImageSource.data(Data(try ImageFile.encodePNG(picture(width: 1600, height: 1200))))
+        let request = ClassificationRequest(classifier)
+        let screen = Screen()
+        let own = try await screen.cost { _ in _ = try photo.stored(coveringShortSide: 1200) }
+        let asked = try await screen.cost { _ in _ = try await request.perform(on: photo) }
+        let handled = try await screen.cost { _ in
+            _ = try await ImageRequestHandler(photo).perform([request, request])
+        }
+        let streamed = try await screen.cost { _ in
+            let frames = AsyncStream<ImageSource> { continuation in
+                continuation.yield(photo)
+                continuation.finish()
+            }
+            for try await seen in classifier.observations(for: frames) { #expect(seen.frame == 0) }
+        }
+        #expect(own > .milliseconds(2), "the photo is no work: \(own)")
+        for cost in [asked, handled, streamed] { #expect(cost < own / 4, "\(cost) of \(own)") }
+    }
 }
 
 @Suite struct GroupedConfidenceTests {
@@ -237,5 +262,42 @@ import Testing
         #expect(classifier.sharesConfidence == isShared)
         let sum = try classifier.classify(picture()).map(\.confidence).reduce(0, +)
         #expect((abs(sum - 1) < 1e-5) == isShared)
+    }
+}
+
+/// What shows things to people: an actor that counts for how long processors are busy with it.
+private actor Screen {
+    private final class Meter: SerialExecutor {
+        private let queue = DispatchQueue(label: "screen")
+        private let busy = Mutex(Duration.zero)
+
+        func enqueue(_ job: consuming ExecutorJob) {
+            let job = UnownedJob(job)
+            queue.async { [self] in
+                let began = Self.threadTime()
+                job.runSynchronously(on: asUnownedSerialExecutor())
+                let ended = Self.threadTime()
+                busy.withLock { $0 += ended - began }
+            }
+        }
+
+        private static func threadTime() -> Duration {
+            var time = timespec()
+            clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+            return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+        }
+
+        /// For how long it was busy, when all that it was given is done.
+        var total: Duration { queue.sync { busy.withLock { $0 } } }
+    }
+
+    private let meter = Meter()
+    nonisolated var unownedExecutor: UnownedSerialExecutor { meter.asUnownedSerialExecutor() }
+
+    /// For how long processors are busy with the actor because of its work.
+    nonisolated func cost(_ work: @Sendable (isolated Screen) async throws -> Void) async throws -> Duration {
+        let before = meter.total
+        try await work(self)
+        return meter.total - before
     }
 }
