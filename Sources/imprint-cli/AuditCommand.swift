@@ -53,11 +53,12 @@ struct AuditCommand: ParsableCommand {
 
     private func text(_ audit: Audit) -> String {
         var lines = ["\(audit.images) photos of \(audit.labels.count) labels"]
-        let width = audit.labels.map(\.label.count).max() ?? 0
-        for label in audit.labels {
-            let padding = String(repeating: " ", count: width - label.label.count)
+        let names = audit.labels.map { shown($0.label) }
+        let width = names.map(\.count).max() ?? 0
+        for (name, label) in zip(names, audit.labels) {
+            let padding = String(repeating: " ", count: width - name.count)
             let validation = validation == nil ? "" : " to train on, \(label.validationImages) to validate on"
-            lines.append("  \(label.label)\(padding)  \(label.images)\(validation)")
+            lines.append("  \(name)\(padding)  \(label.images)\(validation)")
         }
         if let imbalance = audit.imbalance, imbalance >= 2 {
             lines.append(
@@ -71,7 +72,7 @@ struct AuditCommand: ParsableCommand {
         }
         let profiles = audit.profilesByFrequency
         if !profiles.isEmpty {
-            lines.append("colour profiles: " + profiles.map { "\($0.name) \($0.count)" }.joined(separator: ", "))
+            lines.append("colour profiles: " + profiles.map { "\(shown($0.name)) \($0.count)" }.joined(separator: ", "))
         }
         if let random = audit.randomSplit, random.leaked > 0 {
             lines.append(
@@ -82,7 +83,7 @@ struct AuditCommand: ParsableCommand {
             let findings = audit.findings.filter { $0.kind == kind }
             guard !findings.isEmpty else { continue }
             lines += ["", "\(kind.title): \(findings.count)", "  \(kind.advice)"]
-            lines += findings.prefix(Self.findingLimit).map { "  - \(words($0))" }
+            lines += findings.prefix(Self.findingLimit).map { "  - \(visible(words($0)))" }
             if findings.count > Self.findingLimit { lines.append("  and \(findings.count - Self.findingLimit) more") }
         }
         return lines.joined(separator: "\n")

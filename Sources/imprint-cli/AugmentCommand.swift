@@ -113,7 +113,7 @@ struct AugmentCommand: ParsableCommand {
             Terminal.note("The rows of \(contactSheet), from the top:")
             for row in rows {
                 let kind = row.showsLogo ? "" : ", near misses"
-                Terminal.note("  \(row.label)\(kind): \(row.kinds.joined(separator: ", "))")
+                Terminal.note("  \(shown(row.label))\(kind): \(row.kinds.joined(separator: ", "))")
             }
         }
     }

@@ -113,7 +113,7 @@ private enum BenchTable {
 
     static func row(_ result: BenchmarkResult) -> String {
         line(
-            result.case, "\(result.threads)", number(result.median), number(result.min), number(result.max),
+            visible(result.case), "\(result.threads)", number(result.median), number(result.min), number(result.max),
             result.unit, number(result.milliseconds),
             result.percentOfSgemm.map { String(format: "%.1f %%", $0) } ?? "–",
             result.allocations.map { number($0) } ?? "–",

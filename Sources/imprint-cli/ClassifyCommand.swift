@@ -111,10 +111,10 @@ struct ClassifyCommand: ParsableCommand {
                     file: file, observations: observations, boxes: boxes ? observations.map(\.box) : nil))
         } else {
             let seen = observations.map { observation in
-                "\(observation.label) \(Terminal.percent(observation.confidence))"
+                "\(shown(observation.label)) \(Terminal.percent(observation.confidence))"
                     + (boxes ? observation.box.map { " at \(text($0))" } ?? "" : "")
             }
-            try Terminal.show("\(file): \(seen.isEmpty ? "none of these" : seen.joined(separator: ", "))")
+            try Terminal.show("\(visible(file)): \(seen.isEmpty ? "none of these" : seen.joined(separator: ", "))")
         }
     }
 }

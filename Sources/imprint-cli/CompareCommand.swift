@@ -76,7 +76,7 @@ private struct ComparisonLine: Encodable {
             photos       \(images), \(labels) labels
             same label   \(Terminal.percent(topAgreement)), \(agreeing) of \(images) photos
             difference   at most \(number(maximumDifference)), mean \(number(meanDifference))
-            greatest     \(greatest.label) \(number(Double(greatest.first))) and \(number(Double(greatest.second))) in \(greatest.file)
+            greatest     \(shown(greatest.label)) \(number(Double(greatest.first))) and \(number(Double(greatest.second))) in \(visible(greatest.file))
             """
     }
 }

@@ -66,7 +66,7 @@ struct DrawCommand: ParsableCommand {
         if common.json {
             try Terminal.emit(FinishedLine(count: count, labels: labels, output: output))
         } else {
-            Terminal.note("Drew \(count) images of \(labels.joined(separator: ", ")) into \(output).")
+            Terminal.note("Drew \(count) images of \(shown(labels)) into \(output).")
         }
     }
 }

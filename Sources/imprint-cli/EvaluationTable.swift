@@ -10,7 +10,7 @@ struct EvaluationTable {
 
     init(_ evaluation: Evaluation) {
         self.evaluation = evaluation
-        names = evaluation.labels.map { cut($0, to: 20) }
+        names = evaluation.labels.map { cut(visible($0), to: 20) }
         nameWidth = max(names.map(\.count).max() ?? 0, "label".count)
     }
 
@@ -89,7 +89,7 @@ struct EvaluationTable {
         let lines = mistakes.map { mistake in
             right(names[mistake.predicted], nameWidth)
                 + right(Terminal.percent(mistake.confidences[mistake.predicted]), 10)
-                + "  \(mistake.url.path(percentEncoded: false))"
+                + "  \(visible(mistake.url.path(percentEncoded: false)))"
         }
         return (["worst mistakes: what was said, how surely, and of which photo"] + lines).joined(separator: "\n")
     }

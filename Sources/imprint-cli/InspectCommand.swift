@@ -57,15 +57,15 @@ struct InspectCommand: ParsableCommand {
         let line = PersonalizationLine(personalization)
         guard !common.json else { return try Terminal.emit(line) }
         let corrected = personalization.record.corrections.values.reduce(0, +)
-        func list(_ texts: [String]) -> String { texts.isEmpty ? "none" : texts.joined(separator: ", ") }
+        func list(_ names: [String]) -> String { names.isEmpty ? "none" : shown(names) }
+        let photos = line.examples.sorted { $0.key < $1.key }.map { "\($0.value) of \(shown($0.key))" }
         let lines = [
             "format       \(line.format), a personalization",
-            "base         \(line.base)",
+            "base         \(shown(line.base))",
             "new labels   \(list(line.added))",
             "changes      the head for \(list(line.labels))"
                 + (line.layers.isEmpty ? "" : "; \(list(line.layers))") + ", \(line.parameters) numbers",
-            "photos       "
-                + list(line.examples.sorted { $0.key < $1.key }.map { "\($0.value) of \($0.key)" })
+            "photos       \(photos.isEmpty ? "none" : photos.joined(separator: ", "))"
                 + (corrected > 0 ? "; \(corrected) corrections" : ""),
         ]
         try Terminal.show(lines.joined(separator: "\n"))
@@ -84,13 +84,13 @@ struct InspectCommand: ParsableCommand {
         let preprocessing = weights.preprocessing
         var lines = [
             "format       \(inspection.format)",
-            "network      \(weights.network.name), \(weights.network.nodes.count) layers, "
+            "network      \(shown(weights.network.name)), \(weights.network.nodes.count) layers, "
                 + "\(weights.parameters.layout.trainableCount) parameters",
             "input        \(weights.network.input), \(preprocessing.cropAndScale.rawValue)",
             "labels       \(TextTable.list(weights.labels))",
             "digest       \(weights.digest ?? "–")",
         ]
-        if let base = weights.base { lines.append("base         \(base)") }
+        if let base = weights.base { lines.append("base         \(shown(base))") }
         if let rehearsal = weights.rehearsal {
             lines.append("rehearsal    features of \(rehearsal.labels.count) training photos, for imprint personalize")
         }

@@ -7,7 +7,7 @@ enum LayerTable {
         rows += network.layers.map { layer in
             [
                 // Other programs name layers at length; the table is to fit into a terminal.
-                TextTable.cut(layer.name, to: 44), layer.kind, layer.output.description,
+                TextTable.cut(visible(layer.name), to: 44), layer.kind, layer.output.description,
                 TextTable.orDash(layer.parameterCount, \.description),
                 TextTable.orDash(layer.multiplications, TextTable.megaflops),
             ]

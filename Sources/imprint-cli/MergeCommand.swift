@@ -89,7 +89,7 @@ struct MergeCommand: ParsableCommand {
     private func tell(_ merge: Merge) {
         let people = merge.users == 1 ? "1 person" : "\(merge.users) people"
         Terminal.note("Merged the changes of \(people), learned from \(merge.examples) photos. Wrote \(output).")
-        if !merge.addedLabels.isEmpty { Terminal.note("New labels: \(merge.addedLabels.joined(separator: ", ")).") }
+        if !merge.addedLabels.isEmpty { Terminal.note("New labels: \(shown(merge.addedLabels)).") }
         if let clip {
             Terminal.note("\(merge.clipped) of \(merge.users) changes were longer than \(clip) and scaled down to it.")
         }
@@ -103,7 +103,7 @@ struct MergeCommand: ParsableCommand {
         }
         if !merge.leftOutLabels.isEmpty {
             Terminal.warn(
-                "Left out the labels that people added: \(merge.leftOutLabels.joined(separator: ", ")). Their names would tell of them."
+                "Left out the labels that people added: \(shown(merge.leftOutLabels)). Their names would tell of them."
             )
         }
         if merge.leavesOutRehearsal {

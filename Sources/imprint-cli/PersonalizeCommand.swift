@@ -108,7 +108,7 @@ struct PersonalizeCommand: ParsableCommand {
         let added = folder.labels.filter { !classifier.labels.contains($0) }
         if !added.isEmpty {
             Terminal.note(
-                "New labels: \(added.joined(separator: ", ")). The model knows \(TextTable.list(classifier.labels))."
+                "New labels: \(shown(added)). The model knows \(TextTable.list(classifier.labels))."
             )
         }
         if classifier.weights.rehearsal == nil {

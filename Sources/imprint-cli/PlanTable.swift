@@ -12,7 +12,7 @@ enum PlanTable {
         ]
         rows += plan.layers.map { layer in
             [
-                layer.name, layer.kind, layer.algorithm.rawValue,
+                shown(layer.name), layer.kind, layer.algorithm.rawValue,
                 layer.inputs.map(\.description).joined(separator: ", "), layer.output.description,
                 TextTable.orDash(layer.parameterCount, \.description),
                 TextTable.orDash(layer.multiplications, TextTable.gigaflops),

@@ -31,37 +31,42 @@ enum Terminal {
         return isInteractive && environment["NO_COLOR", default: ""].isEmpty
     }()
 
-    /// The text in a style, where standard error shows styles.
-    static func styled(_ text: String, _ style: Style) -> String {
-        hasStyles ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
-    }
-
     /// Prints a line that people should not miss.
-    static func warn(_ line: String) { note(styled(line, .warning)) }
+    static func warn(_ line: String) { note((line, .warning)) }
 
     /// Prints a line for people; where they cannot be reached, the job goes on.
-    static func note(_ line: String) { draw(line + "\n") }
+    static func note(_ line: String) { note((line, nil)) }
+
+    /// Prints a line of parts that stand out, where standard error shows styles.
+    static func note(_ parts: (text: String, style: Style?)...) {
+        let line = parts.map { text, style in
+            guard hasStyles, !text.isEmpty, let style else { return visible(text) }
+            return "\u{1B}[\(style.rawValue)m\(visible(text))\u{1B}[0m"
+        }.joined()
+        draw(line + "\n")
+    }
+
+    /// Prints lines for people; what is not this tool's own stands `shown` in them.
+    static func noteLines(_ text: String) { draw(visible(text, keepsLines: true) + "\n") }
 
     /// Writes to standard error as it is.
     static func draw(_ text: String) { try? FileHandle.standardError.write(contentsOf: Data(text.utf8)) }
 
-    /// Prints a result for people on lines of its own to standard output.
+    /// Prints a result for people on lines of its own to standard output; what is not this tool's own stands `shown` in them.
     /// - Throws: `FileError` where it cannot be written.
-    static func show(_ text: String) throws { try write(Data((text + "\n").utf8)) }
+    static func show(_ text: String) throws { try write(visible(text, keepsLines: true)) }
 
     /// Prints one JSON object on a line of its own to standard output.
     /// - Throws: `FileError` where it cannot be written.
     static func emit(_ value: some Encodable) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        var line = try encoder.encode(value)
-        line.append(UInt8(ascii: "\n"))
-        try write(line)
+        try write(visibleJSON(String(decoding: try encoder.encode(value), as: UTF8.self)))
     }
 
-    private static func write(_ data: Data) throws {
+    private static func write(_ text: String) throws {
         do {
-            try FileHandle.standardOutput.write(contentsOf: data)
+            try FileHandle.standardOutput.write(contentsOf: Data((text + "\n").utf8))
         } catch {
             throw FileError.cannotWrite(
                 path: "standard output", reason: String(cString: strerror(errno)), remedy: "check where it leads")

@@ -45,9 +45,8 @@ enum TextTable {
         return text.prefix(length - 1 - end) + "…" + text.suffix(end)
     }
 
-    /// Texts with commas between; of more than twelve the first ten, and how many more there are.
-    static func list(_ texts: [String]) -> String {
-        let shown = texts.count > 12 ? texts.prefix(10) + ["… and \(texts.count - 10) more"] : texts[...]
-        return shown.joined(separator: ", ")
+    /// Names as people are shown them, with commas between; of more than twelve the first ten, and how many more there are.
+    static func list(_ names: [String]) -> String {
+        names.count > 12 ? shown(Array(names.prefix(10))) + ", … and \(names.count - 10) more" : shown(names)
     }
 }

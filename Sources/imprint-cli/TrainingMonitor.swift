@@ -47,7 +47,7 @@ struct TrainingMonitor {
         started = event
         Terminal.note(
             "Read \(event.trainingImages + event.validationImages) images of \(event.labels.count) labels "
-                + "(\(event.labels.joined(separator: ", "))): \(event.trainingImages) to train on, "
+                + "(\(shown(event.labels))): \(event.trainingImages) to train on, "
                 + "\(event.validationImages) to validate on.")
         for image in event.skipped { Terminal.warn("Skipped: \(image.reason)") }
         if let leakage = event.leakage { show(leakage) }
@@ -55,7 +55,7 @@ struct TrainingMonitor {
             Terminal.note("There are no images to validate on, so the accuracy is that on the training images.")
         } else if !event.labelsWithoutValidation.isEmpty {
             Terminal.note(
-                "No image of \(event.labelsWithoutValidation.joined(separator: ", ")) is among those to validate on, so the "
+                "No image of \(shown(event.labelsWithoutValidation)) is among those to validate on, so the "
                     + "validation accuracy says nothing of it.")
         }
         let parameters =
@@ -137,7 +137,7 @@ struct TrainingMonitor {
         }
         let rate = Double(imagesPerEpoch) / max(seconds, 1e-9)
         line += String(format: "  %.1f s  %.0f images/s", seconds, rate)
-        Terminal.note(isBest(metrics) ? line + Terminal.styled("  best", .good) : line)
+        Terminal.note((line, nil), (isBest(metrics) ? "  best" : "", .good))
     }
 
     /// Whether the validation loss is the least up to here.
@@ -162,12 +162,14 @@ struct TrainingMonitor {
         } else {
             let measured = started.validationImages > 0 ? "validation" : "training"
             Terminal.note(
-                Terminal.styled("Wrote \(output)", .bold)
-                    + ": accuracy \(Terminal.percent(line.accuracy)) on the \(measured) images, "
-                    + "\(count(line.epochs)) in \(clockTime(line.seconds)).")
+                ("Wrote \(output)", .bold),
+                (
+                    ": accuracy \(Terminal.percent(line.accuracy)) on the \(measured) images, "
+                        + "\(count(line.epochs)) in \(clockTime(line.seconds)).", nil
+                ))
         }
         show(result.ending, done: line.epochs, kept: line.keptEpoch, output)
-        if !json, let evaluation = result.evaluation { Terminal.note("\n" + summary(evaluation, record)) }
+        if !json, let evaluation = result.evaluation { Terminal.noteLines("\n" + summary(evaluation, record)) }
     }
 
     private func summary(_ evaluation: Evaluation, _ record: TrainingRecord) -> String {
