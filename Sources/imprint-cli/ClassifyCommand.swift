@@ -98,7 +98,8 @@ struct ClassifyCommand: ParsableCommand {
         }
         guard let categories = classifier.weights.categories else {
             throw ValidationError(
-                "--categories auto: \(model) has none; name a file, or put them in with imprint export --to imprint --categories."
+                "--categories auto: \(model) has none; name a file of categories, or put them into the model with "
+                    + "imprint export --to imprint --categories FILE."
             )
         }
         return categories

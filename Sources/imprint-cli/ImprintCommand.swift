@@ -1,10 +1,37 @@
 internal import ArgumentParser
+internal import Foundation
 
 @main
 enum Main {
     static func main() async {
         Terminal.prepare()
-        await ImprintCommand.main()
+        var command: any ParsableCommand
+        do {
+            command = try ImprintCommand.parseAsRoot()
+        } catch {
+            end(error, ImprintCommand.fullMessage(for: error))
+        }
+        do {
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+        } catch {
+            // What shows only as a verb runs has to do with its files, and no usage explains it. Its further lines are indented, so that no
+            // name in it passes for a line of the tool's own.
+            let message = ImprintCommand.message(for: error)
+            end(error, message.isEmpty ? "" : "Error: " + message.replacing("\n", with: "\n  "))
+        }
+    }
+
+    /// Ends the process as an error says, after a message to people where there is one.
+    private static func end(_ error: any Error, _ message: String) -> Never {
+        let code = ImprintCommand.exitCode(for: error)
+        // Help was asked for: a result, which goes to standard output.
+        if code.isSuccess { ImprintCommand.exit(withError: error) }
+        if !message.isEmpty { Terminal.noteLines(message) }
+        exit(code.rawValue)
     }
 }
 

@@ -52,7 +52,7 @@ import Testing
     @Test(
         "What cannot be is said",
         arguments: [
-            ("classify m.imprint x.png --categories auto", 64, "m.imprint has none"),
+            ("classify m.imprint x.png --categories auto", 64, "m.imprint has none; name a file of categories"),
             (
                 "classify m.imprint x.png --categories groups.json --threshold auto", 64,
                 "nothing was measured of categories"

@@ -68,6 +68,29 @@ import Testing
     }
 
     @Test(
+        "What shows only as a verb runs is one line, without the usage of any verb",
+        arguments: [
+            (
+                "draw two-circles --output d --count 1",
+                "--count is 1, expected at least one image for each of 2 labels."
+            ),
+            (
+                "classify docs/examples/Sources/TypedModel/TwoCircles.imprint x.jpg --categories auto",
+                "--categories auto: docs/examples/Sources/TypedModel/TwoCircles.imprint has none; name a file of categories, or put them "
+                    + "into the model with imprint export --to imprint --categories FILE."
+            ),
+        ])
+    func lateErrors(job: String, message: String) throws {
+        let run = try shell("$imprint \(job)", folder: packageFolder)
+        #expect(run.status == 64 && run.errors == "Error: \(message)\n", "\(run.errors)")
+        // What shows in the command line itself still has the usage of its verb.
+        let early = try imprint("classify", "m.imprint", "x.jpg", "--top", "0")
+        #expect(
+            early.status == 64 && early.errors.contains("Usage: imprint classify [<options>] <model>"),
+            "\(early.errors)")
+    }
+
+    @Test(
         "Options that contradict one another are refused",
         arguments: [
             ("--base b.imprint --network lenet", "leave out --network"),

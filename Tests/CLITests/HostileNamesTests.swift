@@ -63,6 +63,8 @@ import Testing
                 "personalize m.imprint more --output d && $imprint merge m.imprint d --output n.imprint",
                 "New labels: new\\u{1B}c\\u{A}"
             ),
+            // Lines of an error go on indented.
+            ("evaluate m.imprint more", "new\\u{1B}c\n  Forged: line"),
         ])
     func forPeople(job: String, shown: String) throws {
         try withNames { folder in
