@@ -14,6 +14,7 @@ import Testing
                 preprocessing: Preprocessing(width: 16, height: 16)
             ).write(to: folder.appending(path: "m.imprint"))
             try Data(#"{"computer": ["laptop", "desktop"]}"#.utf8).write(to: folder.appending(path: "groups.json"))
+            try Data("{}".utf8).write(to: folder.appending(path: "empty.json"))
             try ImageFile.write(
                 Image(width: 16, height: 16, filledWith: 90), to: folder.appending(path: "x.png"))
             try body(folder)
@@ -58,6 +59,11 @@ import Testing
                 "nothing was measured of categories"
             ),
             ("classify m.imprint x.png --categories none.json", 1, "none.json: it cannot be read"),
+            (
+                "export m.imprint --to imprint --output o.imprint --categories empty.json", 1,
+                "empty.json: found no category, expected at least one, such as {\"computer\": [\"laptop\", \"desktop\"]}; add one"
+            ),
+            ("classify m.imprint x.png --categories empty.json", 1, "empty.json: found no category"),
             ("classify m.imprint x.png --categories x.png", 1, "expected a JSON object"),
             ("export m.imprint --to onnx --output o.onnx --categories groups.json", 64, "--categories is for imprint"),
             (
@@ -69,6 +75,7 @@ import Testing
         try withModel { folder in
             let run = try shell("$imprint \(arguments)", folder: folder)
             #expect(run.status == status && run.errors.contains(text), "\(run.status) \(run.errors)")
+            #expect(!FileManager.default.fileExists(atPath: folder.appending(path: "o.imprint").path))
         }
     }
 }

@@ -19,7 +19,9 @@ import Testing
     @Test(
         "What is not unequivocal is refused, in code, in a file and in a weights file",
         arguments: [
-            (["": ["a"]], "no name"), (["x": []], "no labels"), (["x": ["a"], "y": ["a"]], "\"x\" and in \"y\""),
+            ([:], "found no category, expected at least one"), (["": ["a"]], "no name but \"\""),
+            ([" \n\u{A0}": ["a"]], "no name but \" \\n"), (["x": []], "no labels"),
+            (["x": ["a"], "y": ["a"]], "\"x\" and in \"y\""),
             (["x": ["a", "a"]], "\"x\" and in \"x\""),
         ] as [([String: [String]], String)])
     func equivocal(labels: [String: [String]], reason: String) throws {
@@ -69,6 +71,22 @@ import Testing
             let error = #expect(throws: CategoriesError.self) { try Categories(contentsOf: url) }
             #expect("\(try #require(error))".contains("{\"computer\": [\"laptop\", \"desktop\"]}"))
             #expect(throws: CategoriesError.self) { try Categories(contentsOf: folder.appending(path: "none.json")) }
+        }
+    }
+
+    @Test("Groups that are none, as they were written once, are read as none, and blank names as they are")
+    func formerly() throws {
+        try withChanged(sampleWeights(), metadata: ["imprint.categories": "{}"]) { url in
+            let weights = try WeightsFile(contentsOf: url)
+            #expect(weights.categories == nil)
+        }
+        let label = try #require(sampleWeights().labels.first)
+        try withChanged(sampleWeights(), metadata: ["imprint.categories": json([" ": [label]])]) { url in
+            let weights = try WeightsFile(contentsOf: url)
+            #expect(weights.categories?.labels == [" ": [label]])
+        }
+        try withChanged(sampleWeights(), metadata: ["imprint.categories": json([" ": [String]()])]) { url in
+            _ = #expect(throws: WeightsFileError.self) { try WeightsFile(contentsOf: url) }
         }
     }
 

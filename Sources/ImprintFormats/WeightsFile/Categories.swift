@@ -3,20 +3,35 @@ public import Foundation
 /// Groups of labels under one name each: computer for laptop, desktop and notebook.
 ///
 /// As a file it is a JSON object with a list of labels for each name, `{"computer": ["laptop", "desktop"]}`. A label is in one category at
-/// most; labels in none stand for themselves.
+/// most; labels in none stand for themselves. There is at least one category, and each has a name that can be read and a label.
 public struct Categories: Hashable, Sendable {
     /// The labels of each category.
     public let labels: [String: [String]]
     private let categories: [String: String]
 
     /// Takes the labels of each category.
-    /// - Throws: `CategoriesError` where a category has no name or no labels, or a label is in two.
+    /// - Throws: `CategoriesError` where there is no category, one has no name, a blank one or no labels, or a label is in two.
     public init(_ labels: [String: [String]]) throws(CategoriesError) {
+        guard !labels.isEmpty else {
+            throw CategoriesError(
+                "found no category, expected at least one, such as \(Self.example); add one, or leave categories out")
+        }
+        if let blank = labels.keys.sorted().first(where: { $0.allSatisfy(\.isWhitespace) }) {
+            throw CategoriesError("a category has no name but \(blank.debugDescription), expected a word; give it one")
+        }
+        try self.init(unequivocal: labels)
+    }
+
+    private static let example = "{\"computer\": [\"laptop\", \"desktop\"]}"
+
+    private init(unequivocal labels: [String: [String]]) throws(CategoriesError) {
         var categories: [String: String] = [:]
         for (category, members) in labels.sorted(by: { $0.key < $1.key }) {
             guard !category.isEmpty else { throw CategoriesError("a category has no name") }
             guard !members.isEmpty else {
-                throw CategoriesError("the category \(category.debugDescription) has no labels, expected at least one")
+                throw CategoriesError(
+                    "the category \(category.debugDescription) has no labels, expected at least one; leave it out, or add one"
+                )
             }
             for label in members {
                 if let other = categories.updateValue(category, forKey: label) {
@@ -62,8 +77,7 @@ public struct Categories: Hashable, Sendable {
                 "the category \(category.debugDescription) is there twice; put its labels into one list")
         } catch {
             throw CategoriesError(
-                "expected a JSON object with a list of labels for each category, such as {\"computer\": [\"laptop\", \"desktop\"]}"
-            )
+                "expected a JSON object with a list of labels for each category, such as \(example)")
         }
         return labels
     }
@@ -93,9 +107,10 @@ public struct Categories: Hashable, Sendable {
 }
 
 extension Categories: Codable {
-    /// Reads what `encode(to:)` writes, and checks it as `init(_:)` does.
+    /// Reads what `encode(to:)` writes, and checks it as `init(_:)` does, except that earlier versions wrote no category at all and blank names
+    /// too.
     public init(from decoder: any Decoder) throws {
-        try self.init([String: [String]](from: decoder))
+        try self.init(unequivocal: [String: [String]](from: decoder))
     }
 
     /// Writes an object with a list of labels for each category.

@@ -197,6 +197,8 @@ extension WeightsFile {
         training = texts[Key.training] == nil ? nil : try value(Key.training, in: texts) as TrainingRecord
         base = texts[Key.base]
         categories = texts[Key.categories] == nil ? nil : try value(Key.categories, in: texts) as Categories
+        // Earlier versions wrote groups that are none.
+        if categories?.names.isEmpty == true { categories = nil }
         try checkFit(network, labels, preprocessing, spotting)
         try checkCategories(categories, labels)
 
