@@ -50,6 +50,31 @@ import Testing
         }
     }
 
+    @Test("A label that a personalization adds under the name of a category counts as in it, in a merged model too")
+    func namesake() throws {
+        try withModel { folder in
+            let run = try shell(
+                """
+                mkdir -p mine/computer && cp x.png mine/computer
+                $imprint export m.imprint --to imprint --categories groups.json --output g.imprint &&
+                $imprint personalize g.imprint mine --output me &&
+                $imprint merge g.imprint me --output merged.imprint
+                """, folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            for model in ["g.imprint --personalization me", "merged.imprint"] {
+                let plain = try confidences(shell("$imprint classify \(model) x.png --json", folder: folder))
+                #expect(plain.keys.sorted() == ["cat", "computer", "desktop", "laptop"])
+                for categories in ["auto", "groups.json"] {
+                    let seen = try confidences(
+                        shell("$imprint classify \(model) x.png --json --categories \(categories)", folder: folder))
+                    #expect(seen.keys.sorted() == ["cat", "computer"])
+                    let all = plain.values.reduce(0, +)
+                    #expect(abs((seen["computer"] ?? -1) - (all - plain["cat"]!)) < 1e-6, "\(plain) \(seen)")
+                }
+            }
+        }
+    }
+
     @Test(
         "What cannot be is said",
         arguments: [

@@ -86,11 +86,13 @@ public struct Categories: Hashable, Sendable {
     public var names: [String] { labels.keys.sorted() }
 
     /// The category that a label is in; `nil` where it is in none.
-    public func category(of label: String) -> String? { categories[label] }
+    ///
+    /// A label that is called as a category is in it, listed or not: a personalization may add one of that name.
+    public func category(of label: String) -> String? { categories[label] ?? (labels[label] == nil ? nil : label) }
 
     /// Checks that the categories are of a model's labels.
     /// - Parameter known: The labels of the model.
-    /// - Throws: `CategoriesError` where a label is none of the model's, or a category is called as a label outside of it.
+    /// - Throws: `CategoriesError` where a label is none of the model's, or a category is called as a label that another one lists.
     public func check(labels known: [String]) throws(CategoriesError) {
         let known = Set(known)
         if let unknown = categories.keys.sorted().first(where: { !known.contains($0) }) {
@@ -98,10 +100,10 @@ public struct Categories: Hashable, Sendable {
                 "the label \(unknown.debugDescription) of the category \((categories[unknown] ?? "").debugDescription) is none of the "
                     + "model's; take it out, or spell it as the model does")
         }
-        if let taken = names.first(where: { known.contains($0) && categories[$0] != $0 }) {
+        if let taken = names.first(where: { category(of: $0) != $0 }) {
             throw CategoriesError(
-                "the category \(taken.debugDescription) is called as a label that is not in it; put it in, or call the category otherwise"
-            )
+                "the category \(taken.debugDescription) is called as a label of \((categories[taken] ?? "").debugDescription); put the label "
+                    + "into it, or call the category otherwise")
         }
     }
 }

@@ -256,6 +256,18 @@ import Testing
         #expect(abs(seen.rolledUp(into: categories, isShared: false)[0].confidence - 0.48) < 1e-6)
     }
 
+    @Test("A label that is called as a category counts as in it, so that no name is there twice")
+    func namesakes() throws {
+        let categories = try Categories(["computer": ["laptop", "desktop"]])
+        let seen = [
+            Observation(label: "computer", confidence: 0.5), Observation(label: "laptop", confidence: 0.25),
+            Observation(label: "cat", confidence: 0.125), Observation(label: "desktop", confidence: 0.125),
+        ]
+        let rolledUp = seen.rolledUp(into: categories)
+        #expect(rolledUp.map(\.label) == ["computer", "cat"] && rolledUp.map(\.confidence) == [0.875, 0.125])
+        #expect(seen.rolledUp(into: categories, isShared: false)[0].confidence == 1 - 0.5 * 0.75 * 0.875)
+    }
+
     @Test("A model says whether its labels share one certainty", arguments: [true, false])
     func shares(isShared: Bool) throws {
         let classifier = try smallModel(isShared: isShared)
