@@ -18,12 +18,15 @@ struct ImprintModels: BuildToolPlugin {
                     + "put one beside its sources, and name it in its resources")
         }
         let generator = try context.tool(named: "ImprintModelGenerator").url
-        return resources.map { file in
-            let name = file.url.deletingPathExtension().lastPathComponent
+        let files = resources.map(\.url)
+        return files.enumerated().map { place, file in
+            let name = file.deletingPathExtension().lastPathComponent
             let output = context.pluginWorkDirectoryURL.appending(path: "\(name).swift")
+            // With the files before it, whose types must have other names.
             return .buildCommand(
-                displayName: "Making a type of \(file.url.lastPathComponent)", executable: generator,
-                arguments: [file.url.path, output.path], inputFiles: [file.url], outputFiles: [output])
+                displayName: "Making a type of \(file.lastPathComponent)", executable: generator,
+                arguments: [file.path, output.path] + files[..<place].map(\.path), inputFiles: [file],
+                outputFiles: [output])
         }
     }
 }

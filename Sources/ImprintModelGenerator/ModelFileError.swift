@@ -16,6 +16,7 @@ struct ModelFileError: Error, Equatable, CustomStringConvertible {
         case wrongDataLength(found: UInt64, expected: UInt64)
         case noLabels
         case duplicateLabel(String)
+        case sameType(String, as: String)
     }
 
     /// The file, what was found, what was expected and what to do.
@@ -49,6 +50,8 @@ struct ModelFileError: Error, Equatable, CustomStringConvertible {
                 "has no usable imprint.labels in its metadata, expected a JSON array of at least one text; \(again)"
             case .duplicateLabel(let label):
                 "has the label \(label.debugDescription) twice; each label must be there once: \(again)"
+            case .sameType(let type, let other):
+                "its type would be called \(type), as that of \(other); give one of the two files another name"
             }
         return "\(path): \(text)"
     }

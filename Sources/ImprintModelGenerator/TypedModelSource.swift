@@ -5,14 +5,22 @@ struct TypedModelSource {
     /// The labels of the model.
     let labels: [String]
 
+    /// The name of the type.
+    var type: String { Self.type(of: fileName) }
+
+    /// The name of the type for a file.
+    static func type(of fileName: String) -> String { Identifier.type(for: stem(of: fileName)) }
+
+    private static func stem(of fileName: String) -> String {
+        String(fileName.dropLast(fileName.hasSuffix(".imprint") ? 8 : 0))
+    }
+
     /// The source; equal models give equal texts.
     ///
     /// Types are named with their modules, and nothing is left to a module's settings: a user's code may have types of the same names
     /// and the main actor for everything. Imports alone are as a module's settings have them: an explicit `internal` beside a user's
     /// imports without a word is an error.
     var text: String {
-        let stem = String(fileName.dropLast(fileName.hasSuffix(".imprint") ? 8 : 0))
-        let type = Identifier.type(for: stem)
         let file = Self.escaped(fileName)
         let cases = zip(Identifier.cases(for: labels), labels).map { name, label in
             "        case \(name) = \"\(Self.escaped(label))\""
@@ -42,7 +50,7 @@ struct TypedModelSource {
                 /// - Throws: What reading a weights file throws, and `TypedModelError.otherLabels` where the file was exchanged for one
                 ///   with other labels.
                 init(threads: Swift.Int = 1) throws {
-                    try self.init(resource: "\(Self.escaped(stem))", in: Foundation.Bundle.module, threads: threads)
+                    try self.init(resource: "\(Self.escaped(Self.stem(of: fileName)))", in: Foundation.Bundle.module, threads: threads)
                 }
 
                 /// Uses a classifier that there is already, as one that is personalized.

@@ -47,6 +47,21 @@ import Testing
             let damaged = try build(resources: ".copy(\"Logo.imprint\")")
             #expect(damaged.status != 0)
             #expect(damaged.text.contains("Logo.imprint: was cut off: it holds"), "\(damaged)")
+
+            let other = folder.appending(path: "Sources/App/logo.imprint")
+            for file in [model, other] {
+                try? FileManager.default.removeItem(at: file)
+                try FileManager.default.copyItem(atPath: Examples.model, toPath: file.path)
+            }
+            let namesakes = try build(resources: ".copy(\"Logo.imprint\"), .copy(\"logo.imprint\")")
+            #expect(namesakes.status != 0)
+            let errors = namesakes.text.split(separator: "\n").filter { $0.contains("error: /") }
+            #expect(errors.count == 1, "\(namesakes)")
+            for text in [
+                model.path, other.path, "its type would be called Logo", "give one of the two files another name",
+            ] {
+                #expect(errors.first?.contains(text) == true, "\(namesakes)")
+            }
         }
     }
 }

@@ -122,6 +122,15 @@ import Testing
             try makeModel(labels: ["Logo", "Other"]).write(to: model)
             let nowhere = try run(program, [model.path, folder.appending(path: "none/Logo.swift").path])
             #expect(nowhere.status == 1 && nowhere.errors.contains("cannot be written"))
+            let other = folder.appending(path: "other/lo-go.imprint").path
+            #expect(try run(program, [model.path, output.path, other]).status == 0)
+            let namesake = folder.appending(path: "other/logo.imprint").path
+            let same = try run(program, [model.path, output.path, other, namesake])
+            #expect(same.status == 1)
+            #expect(
+                same.errors
+                    == "error: \(model.path): its type would be called Logo, as that of \(namesake); give one of the two files "
+                    + "another name\n")
             let wrongUse = try run(program, [model.path])
             #expect(wrongUse.status == 64 && wrongUse.errors.contains("MODEL.imprint OUTPUT.swift"))
         }
