@@ -33,12 +33,15 @@ struct ImportCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "What is subtracted from samples 0 to 255: one number, or those of red, green and blue with commas between.",
+            "What is subtracted from samples 0 to 255: one number, or those of red, green and blue with commas between. "
+                + "(default: as the file says; 0 with --scale or --bgr)",
             valueName: "numbers"))
     var mean: String?
 
     @Option(
-        help: ArgumentHelp("What the difference is multiplied by: one number or three.", valueName: "numbers"))
+        help: ArgumentHelp(
+            "What the difference is multiplied by: one number or three. (default: as the file says; 1 with --mean or --bgr)",
+            valueName: "numbers"))
     var scale: String?
 
     @Flag(help: "An ONNX model, or a Core ML model of an array, takes blue first.")
@@ -68,7 +71,10 @@ struct ImportCommand: ParsableCommand {
         importer.prototxt = prototxt.map { URL(filePath: $0) }
         importer.labels = try labels.map(labelList)
         importer.cropAndScale = cropAndScale
+        var notes: [String] = []
         if mean != nil || scale != nil || bgr {
+            if mean == nil { notes.append("Nothing is subtracted from samples. Say otherwise with --mean.") }
+            if scale == nil { notes.append("Samples are not scaled. Say otherwise with --scale.") }
             importer.samples = ModelImporter.SampleRule(
                 mean: try mean.map { try numbers($0, "--mean") } ?? [0],
                 scale: try scale.map { try numbers($0, "--scale") } ?? [1], isBlueFirst: bgr)
@@ -76,7 +82,8 @@ struct ImportCommand: ParsableCommand {
         try AtomicFile.checkWritable(URL(filePath: output))
         do {
             let model = try importer.read(URL(filePath: file))
-            for note in model.notes { Terminal.note(note) }
+            notes = model.notes + notes
+            for note in notes { Terminal.note(note) }
             let url = URL(filePath: output)
             try model.weights.write(to: url)
             if json {
@@ -86,7 +93,7 @@ struct ImportCommand: ParsableCommand {
                         output: output, layers: network.nodes.count,
                         parameters: model.weights.parameters.layout.trainableCount,
                         input: [network.input.height, network.input.width, network.input.channels],
-                        labels: model.weights.labels, notes: model.notes))
+                        labels: model.weights.labels, notes: notes))
             } else {
                 Terminal.note(
                     "\(output) has \(model.weights.network.nodes.count) layers and "

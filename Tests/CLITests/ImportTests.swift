@@ -48,6 +48,31 @@ import Testing
     }
 
     @Test(
+        "What is assumed of samples where the options say a part of it is noted",
+        arguments: [
+            ("--mean 3", ["Samples are not scaled. Say otherwise with --scale."]),
+            ("--scale 0.5", ["Nothing is subtracted from samples. Say otherwise with --mean."]),
+            (
+                "--bgr",
+                [
+                    "Nothing is subtracted from samples. Say otherwise with --mean.",
+                    "Samples are not scaled. Say otherwise with --scale.",
+                ]
+            ),
+            ("--mean 3 --scale 0.5", []),
+        ])
+    func assumptions(options: String, notes: [String]) throws {
+        try withTemporaryFolder { folder in
+            try copy("ONNX/gemm.onnx", to: folder)
+            let run = try shell("$imprint import gemm.onnx --output m --labels a,b,c \(options) --json", folder: folder)
+            let line = try #require(run.lines.first, "\(run.errors)")
+            let told = try #require(line["notes"] as? [String])
+            #expect(told.filter { $0.contains("amples") } == notes)
+            #expect(run.errors == told.map { $0 + "\n" }.joined())
+        }
+    }
+
+    @Test(
         "What cannot be imported is refused and nothing is written",
         arguments: [
             ("gemm.onnx --output m --mean 1,2", 64, "--mean is 1,2"),
