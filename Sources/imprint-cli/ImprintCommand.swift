@@ -5,6 +5,9 @@ internal import Foundation
 enum Main {
     static func main() async {
         Terminal.prepare()
+        if let name = nameTakenForHelp {
+            end(ExitCode.validationFailure, "Error: \(name) is no option; a file of that name is ./\(name).")
+        }
         var command: any ParsableCommand
         do {
             command = try ImprintCommand.parseAsRoot()
@@ -23,6 +26,13 @@ enum Main {
             let message = ImprintCommand.message(for: error)
             end(error, message.isEmpty ? "" : "Error: " + message.replacing("\n", with: "\n  "))
         }
+    }
+
+    /// An argument such as -photo where nobody asked for help: the parser would take its letters for options, and the h among them for -h.
+    private static var nameTakenForHelp: String? {
+        let arguments = CommandLine.arguments.dropFirst().prefix { $0 != "--" }
+        guard !arguments.contains(where: ["-h", "-help", "--help"].contains) else { return nil }
+        return arguments.first { $0.hasPrefix("-") && !$0.hasPrefix("--") && $0.contains("h") }
     }
 
     /// Ends the process as an error says, after a message to people where there is one.

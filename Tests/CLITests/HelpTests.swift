@@ -90,6 +90,24 @@ import Testing
             "\(early.errors)")
     }
 
+    @Test("A name that begins with a dash is no call for help, even with an h in it")
+    func dashes() throws {
+        for arguments in [["import", "-dash", "--output", "x"], ["classify", "m", "-photo.jpg"], ["-photo"]] {
+            let run = try run(tool, arguments)
+            let name = arguments.first { $0.hasPrefix("-") }!
+            #expect(run.status == 64 && run.output.isEmpty)
+            #expect(run.errors == "Error: \(name) is no option; a file of that name is ./\(name).\n")
+        }
+        for arguments in [
+            ["import", "-h"], ["-help"], ["help", "import"], ["import", "-dash", "--help"], ["--version"],
+        ] {
+            let run = try run(tool, arguments)
+            #expect(run.status == 0 && run.errors.isEmpty && !run.output.isEmpty)
+        }
+        let file = try imprint("audit", "--", "-photos")
+        #expect(file.status == 1 && file.errors.contains("-photos"), "\(file.errors)")
+    }
+
     @Test(
         "Options that contradict one another are refused",
         arguments: [
