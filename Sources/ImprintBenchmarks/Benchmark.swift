@@ -95,6 +95,8 @@ public struct BenchmarkResult: Codable, Sendable {
     public internal(set) var percentOfSgemm: Double?
     /// How often a training step asks for memory, where that is counted.
     public let allocations: Double?
+    /// The frames of a camera that were dropped, in percent of all, where there is one.
+    public internal(set) var percentDropped: Double?
     /// The most memory that the process held while it measured the case, in bytes.
     public internal(set) var peakMemory: Int?
 
@@ -148,7 +150,7 @@ public struct Benchmark {
 }
 
 /// The number with five significant digits.
-private func rounded(_ number: Double) -> Double {
+func rounded(_ number: Double) -> Double {
     guard number != 0 && number.isFinite else { return number }
     let unit = pow(10, (log10(abs(number))).rounded(.down) - 4)
     // Divided by a whole number where there are decimal places, so that the result prints with those alone.

@@ -108,7 +108,8 @@ extension BenchmarkSuite: ExpressibleByArgument {}
 private enum BenchTable {
     static func heading(_ suite: BenchmarkSuite) -> String {
         line(
-            suite.rawValue, "threads", "median", "min", "max", "unit", "ms", "of sgemm", "allocations", "peak memory")
+            suite.rawValue, "threads", "median", "min", "max", "unit", "ms", "of sgemm", "allocations", "dropped",
+            "peak memory")
     }
 
     static func row(_ result: BenchmarkResult) -> String {
@@ -117,12 +118,13 @@ private enum BenchTable {
             result.unit, number(result.milliseconds),
             result.percentOfSgemm.map { String(format: "%.1f %%", $0) } ?? "–",
             result.allocations.map { number($0) } ?? "–",
+            result.percentDropped.map { String(format: "%.1f %%", $0) } ?? "–",
             result.peakMemory.map { String(format: "%.0f MB", Double($0) / 1e6) } ?? "–")
     }
 
     /// The first column and the unit begin at one place, the others end at one.
     private static func line(_ columns: String...) -> String {
-        zip(columns, [39, 8, 10, 10, 10, -9, 10, 9, 12, 12]).enumerated().map { place, column in
+        zip(columns, [39, 8, 10, 10, 10, -9, 10, 9, 12, 9, 12]).enumerated().map { place, column in
             let space = String(repeating: " ", count: max(0, abs(column.1) - column.0.count))
             if place == 0 { return column.0 + space }
             return column.1 < 0 ? " \(column.0)\(space)" : space + column.0

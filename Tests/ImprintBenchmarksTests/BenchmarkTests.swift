@@ -158,6 +158,8 @@ private let python = ProcessInfo.processInfo.environment["IMPRINT_PYTHON"]
         let known = try #require(BenchmarkSuite.apps.cases.first { $0.name == name })
         let result = try benchmark.measure(known)
         #expect(result.case == name && result.unit == "images/s" && 0 < result.min && result.min <= result.max)
+        #expect((result.percentDropped != nil) == (name == "stream-30-fps"))
+        #expect((0..<100).contains(result.percentDropped ?? 0))
     }
 
     @Test("The yardstick is a product of its own on each thread", arguments: [1, 2])
