@@ -144,6 +144,17 @@ import Testing
         }
     }
 
+    @Test("Ctrl-C, SIGTERM and a closed terminal end it in order", arguments: [SIGINT, SIGTERM, SIGHUP])
+    func ends(signal: Int32) async throws {
+        try await withTool(["studio", "--json"]) { process, line in
+            #expect(await status(line.url) == 200)
+            kill(process.processIdentifier, signal)
+            process.waitUntilExit()
+            #expect(process.terminationReason == .exit && process.terminationStatus == 0)
+            #expect(await status(line.url) == 0)
+        }
+    }
+
     /// The status that the page answers with; 0 where there is none.
     private func status(_ url: URL) async -> Int {
         let answer = try? await URLSession(configuration: .ephemeral).data(from: url)
