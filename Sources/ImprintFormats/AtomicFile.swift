@@ -52,7 +52,12 @@ public enum AtomicFile {
             unlink(temporary)
             throw error
         }
-        try confirmNames(in: folder, shownAs: path)
+        do {
+            try flushNames(in: folder, shownAs: path)
+        } catch .cannotWrite(_, let reason, _) {
+            // The file is there, and only not sure to stay.
+            throw FileError.notConfirmed(path: path, reason: reason)
+        }
     }
 
     /// Replaces the file at `url`, or creates it, with `bytes`; throws `FileError`.
@@ -140,13 +145,13 @@ public enum AtomicFile {
     }
 
     /// Flushes to the disk which names a folder has.
-    package static func confirmNames(in folder: String, shownAs path: String) throws(FileError) {
+    package static func flushNames(in folder: String, shownAs path: String) throws(FileError) {
         let descriptor = retryingInterrupts { open(folder, O_RDONLY | O_CLOEXEC) }
-        guard descriptor >= 0 else { throw .notConfirmed(path: path, reason: errorText(errno)) }
+        guard descriptor >= 0 else { throw .cannotWrite(path, errno: errno) }
         defer { close(descriptor) }
         // Some file systems cannot flush a folder and say so with EINVAL; they keep names in order themselves.
         if retryingInterrupts({ fsync(descriptor) }) != 0 && errno != EINVAL {
-            throw .notConfirmed(path: path, reason: errorText(errno))
+            throw .cannotWrite(path, errno: errno)
         }
     }
 }

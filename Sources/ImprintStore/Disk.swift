@@ -17,7 +17,7 @@ struct Disk: StoreFiles {
         }
         try AtomicFile.makeFolder(folder)
         for made in missing {
-            try AtomicFile.confirmNames(in: made.deletingLastPathComponent().path, shownAs: made.path)
+            try AtomicFile.flushNames(in: made.deletingLastPathComponent().path, shownAs: made.path)
         }
     }
 
@@ -84,7 +84,7 @@ struct Disk: StoreFiles {
         if unlink(path(of: name)) != 0 && errno != ENOENT { throw FileError.cannotWrite(path(of: name), errno: errno) }
     }
 
-    func flushNames() throws { try AtomicFile.confirmNames(in: folder.path, shownAs: folder.path) }
+    func flushNames() throws { try AtomicFile.flushNames(in: folder.path, shownAs: folder.path) }
 
     func lock(_ name: String) throws -> StoreLock? {
         let path = path(of: name)

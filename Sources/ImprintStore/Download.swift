@@ -43,6 +43,8 @@ struct Download: Sendable {
             return try await get(from: note)
         } catch let error as StoreError {
             switch error {
+            // The file has become shorter than what is there of it.
+            case .refusedByServer(_, status: 416) where note != nil: return try await run(resumes: false)
             case .invalidResponse, .tooLarge, .refusedByServer(_, status: 416): try Self.forget(in: files)
             default: break
             }

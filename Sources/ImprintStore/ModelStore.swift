@@ -57,9 +57,13 @@ public final class ModelStore: Sendable {
     }
 
     /// The model in use, as the folder says now; `nil` before the first.
+    ///
+    /// - Throws: `StoreError.damagedIndex` and `newerIndex` where the store's index cannot be used, `FileError` where it cannot be read.
     public var current: InstalledModel? { get throws { try StoreIndex(in: files)?.current } }
 
     /// The model that `rollBack()` would go back to; `nil` where there is none.
+    ///
+    /// - Throws: As `current`.
     public var previous: InstalledModel? { get throws { try StoreIndex(in: files)?.previous } }
 }
 
@@ -70,7 +74,8 @@ extension ModelStore {
     ///
     /// It is always the same one for the same model, and has classified before. Where another process has installed a model meanwhile,
     /// that one is loaded, and `live()` has it from then on.
-    /// - Throws: `StoreError.empty` before the first model, `StoreError.damaged` where its file is not the one that was verified.
+    /// - Throws: `StoreError.empty` before the first model, `StoreError.damaged` where its file is not the one that was verified; also what
+    ///   `current` throws.
     public func load() throws -> ImageClassifier { try memory.withLock { try load(&$0).classifier } }
 
     /// The classifier of the model in use, in which `install` and `rollBack` put another in its place while requests run.
@@ -157,9 +162,12 @@ extension ModelStore {
     }
 
     /// Goes back to the model before, and forgets the one in use.
+    ///
+    /// Where another process changes the store at the moment, the caller's thread waits for it, ten seconds at most.
     /// - Returns: What is in use now.
     /// - Throws: `StoreError.nothingToRollBackTo`, `StoreError.damaged` where the file of the model before is not the one that was
-    ///   verified; then the one in use stays. `FileError` where a file cannot be read or written.
+    ///   verified; then the one in use stays. `StoreError.inUse` where another process does not come to an end, `FileError` where a file
+    ///   cannot be read or written; also what `current` throws.
     @discardableResult
     public func rollBack() throws -> InstalledModel {
         try exchanging {
@@ -197,7 +205,8 @@ extension ModelStore {
                             let model = try self.verify(url, verification, signature)
                             return try self.takeIn(try self.candidate(model))
                         } catch let error as StoreError where error.isOfTheBytes {
-                            try Download.forget(in: self.files)
+                            // What remains is found to be damaged next time.
+                            try? Download.forget(in: self.files)
                             throw error
                         }
                     })

@@ -25,7 +25,7 @@ protocol StoreFiles: Sendable {
     func rename(_ name: String, to other: String) throws
     /// Removes a file, where there is one; what is mapped of it stays.
     func remove(_ name: String) throws
-    /// Flushes which names there are.
+    /// Flushes which names there are; where that fails, nothing is said of what is in use.
     func flushNames() throws
     /// Takes the lock that a file stands for; `nil` where another has it.
     func lock(_ name: String) throws -> StoreLock?

@@ -119,6 +119,23 @@ import Testing
         }
     }
 
+    @Test("A file that has become shorter than what is there of it is had anew at once") func shrunk() async throws {
+        let bytes = model.bytes
+        try await withStore { request, connection in
+            if request.range != nil {
+                connection.send(
+                    "HTTP/1.1 416 Range Not Satisfiable\r\nContent-Range: bytes */10\r\nContent-Length: 0\r\n\r\n")
+            } else {
+                connection.sendFile(bytes, tag: "\"1\"", for: request, cutAfter: request.number == 0 ? 1000 : nil)
+            }
+        } _: { store, server, _ in
+            _ = try? await store.install(from: server.url, verification: model.verification, limits: .patient)
+            try await store.install(from: server.url, verification: model.verification, limits: .patient)
+            #expect(try store.answer == model.answer)
+            #expect(server.requests.map(\.range) == [nil, 1000, nil])
+        }
+    }
+
     @Test("Where the rest does not fit what is there, all is had anew, once")
     func damagedBeginning() async throws {
         let bytes = model.bytes
@@ -307,7 +324,7 @@ import Testing
 
     @Test("A server that is fast enough, but does not end, is given up when the time is over")
     func tookTooLong() async throws {
-        let limits = DownloadLimits(interval: .milliseconds(100), bytesPerInterval: 1, time: .milliseconds(500))
+        let limits = DownloadLimits(interval: .seconds(60), bytesPerInterval: 1, time: .milliseconds(500))
         try await expect(limits: limits) {
             $0 == .tookTooLong(url: $0.url ?? "", limit: .milliseconds(500))
         } answer: {

@@ -1,6 +1,7 @@
 import Foundation
 import Imprint
 import ImprintCore
+import ImprintFormats
 import TestSupport
 import Testing
 
@@ -34,6 +35,20 @@ import Testing
             let reopened = try ModelStore(at: folder)
             #expect(try reopened.current == rolledBack)
             #expect(try reopened.answer == models[1].answer)
+        }
+    }
+
+    @Test("A folder whose names cannot be flushed is no word on which model is in use") func unflushed() throws {
+        try withTemporaryFolder { parent in
+            let folder = parent.appending(path: "store")
+            let disk = try Disk(folder)
+            try disk.flushNames()
+            try FileManager.default.removeItem(at: folder)
+            let error = #expect(throws: FileError.self) { try disk.flushNames() }
+            guard case .cannotWrite(folder.path, _, _) = error else {
+                Issue.record("\(error.map { "\($0)" } ?? "")")
+                return
+            }
         }
     }
 

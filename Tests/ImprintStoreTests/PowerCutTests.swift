@@ -1,5 +1,6 @@
 import Foundation
 import Imprint
+import ImprintFormats
 import Testing
 
 @testable import ImprintStore
@@ -117,7 +118,16 @@ import Testing
         for place in 0..<whole.operationCount {
             let files = before.copy(failingAt: place, .error)
             let store = ModelStore(files, folder: "memory")
-            try? await change.run(store)
+            var isNew = true
+            do {
+                try await change.run(store)
+            } catch FileError.notConfirmed {
+                // The one error that says that the new model is in use.
+            } catch {
+                isNew = false
+            }
+            let expected = (isNew ? change.new : change.old).map { TestModel.all[$0].sha256 }
+            #expect(try store.current?.sha256 == expected, "operation \(place)")
             if try store.current != nil {
                 let classifier = try store.load()
                 #expect(try store.live().current === classifier)
