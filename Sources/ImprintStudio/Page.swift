@@ -5,7 +5,7 @@ internal import Foundation
 enum Page {
     /// What the page may do: nothing but what comes from the studio.
     private static let policy =
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; media-src 'self' blob: mediastream:; "
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
         + "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 
     /// The file at a path; `nil` where there is none.

@@ -46,13 +46,14 @@ enum Browser {
         case choose(_ selector: String, URL)
         /// Notes the role and name of all that assistive technology is told of.
         case accessibility(_ name: String)
-        case reload
+        /// Loads the page anew; a script runs before those of the page.
+        case reload(first: String = "")
         /// Covers the page with another one, or uncovers it.
         case behind(Bool)
 
         private enum Key: String, CodingKey {
             case wait, note, value, click, hold, seconds, key, shift, type, choose, path, accessibility, reload,
-                behind
+                first, behind
         }
 
         func encode(to encoder: any Encoder) throws {
@@ -75,7 +76,9 @@ enum Browser {
                 try values.encode(selector, forKey: .choose)
                 try values.encode(file.path, forKey: .path)
             case .accessibility(let name): try values.encode(name, forKey: .accessibility)
-            case .reload: try values.encode(true, forKey: .reload)
+            case .reload(let script):
+                try values.encode(true, forKey: .reload)
+                try values.encode(script, forKey: .first)
             case .behind(let isBehind): try values.encode(isBehind, forKey: .behind)
             }
         }

@@ -1,7 +1,7 @@
 // The shutter, and the pictures it took: each with its label burnt in, by categories.
 
 import { picture } from "./eye.js";
-import { held } from "./look.js";
+import { held, isGated } from "./look.js";
 import { fill, find, focusOn, hear, make, percent, quoted, say, trying, write } from "./parts.js";
 import { server } from "./server.js";
 import { store } from "./store.js";
@@ -36,6 +36,7 @@ async function shoot() {
     const blob = await picture({ whole: true });
     if (!blob) throw new Error("There is no picture yet.");
     // What is kept is looked at itself: the camera may have moved since it was last looked through. Unless it was, nothing is kept.
+    if (!hasModel && isGated()) throw new Error("it cannot be looked at yet, which the gate is for.");
     const observations = hasModel ? (await server.classify(blob)).observations : [];
     const reason = held(observations), seen = observations[0];
     if (reason) return say(`Held back: ${quoted(reason.label)} was seen, so the picture is not kept.`);

@@ -50,8 +50,11 @@ function showBox() {
   find("box").classList.toggle("wide", width / height > 4 / 3);
 }
 
+/** Whether pictures may be kept only after they were looked at. */
+export const isGated = () => active().length > 0;
+
 /** Whether the picture is covered: also while nobody knows what it shows. */
-const isCovered = () => active().length > 0 && (!sight || Boolean(held()));
+const isCovered = () => isGated() && (!sight || Boolean(held()));
 
 function showGate() {
   const seen = held();

@@ -4,7 +4,7 @@ import "./look.js";
 import "./needle.js";
 import "./eye.js";
 import { openHistory } from "./history.js";
-import { find, say } from "./parts.js";
+import { find, patience, pause } from "./parts.js";
 import { openTeaching } from "./teach.js";
 
 const tabs = [...document.querySelectorAll("[role=tab]")];
@@ -30,10 +30,13 @@ for (const [place, tab] of tabs.entries()) {
 }
 
 openHistory();
-try {
-  await openTeaching();
-  if (document.body.dataset.model === "none") select(find("tab-teach"));
-} catch (error) {
-  say(error.message);
+for (let failures = 1; ; failures += 1) {
+  try {
+    await openTeaching();
+    break;
+  } catch (error) {
+    await pause(patience(error, failures));
+  }
 }
+if (document.body.dataset.model === "none") select(find("tab-teach"));
 document.body.dataset.ready = "true";

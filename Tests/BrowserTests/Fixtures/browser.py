@@ -12,7 +12,8 @@ A file of steps is a JSON array of what a user does on the way, each an object w
 "wait": an expression that is to become true; "note": a name for the value of an expression ("value"); "click", "hold": a selector
 whose element the mouse presses, for so long ("seconds"); "key": a key that is pressed, for so long ("seconds"), with shift
 ("shift"); "type": a text; "choose": a selector of a file input, and the file ("path"); "accessibility": a name for what assistive
-technology is told of the page; "reload": true; "behind": whether another page covers this one. Questions that the
+technology is told of the page; "reload": true, after which the page runs the script "first", if any, before its
+own; "behind": whether another page covers this one. Questions that the
 page asks are answered with yes. With --camera, the page may use a camera that shows these pictures; without, there is none.
 
 Chromium is the program that the environment variable IMPRINT_CHROMIUM names, else the first one on the PATH. It is steered by
@@ -239,6 +240,7 @@ class Browser:
         elif "accessibility" in step:
             values[step["accessibility"]] = self.accessibility()
         elif "reload" in step:
+            self.call("Page.addScriptToEvaluateOnNewDocument", source=step.get("first", ""))
             self.open(self.evaluate("location.href"))
         elif "behind" in step:
             self.cover(step["behind"])
