@@ -49,14 +49,16 @@ import Testing
     private struct First: Decodable, Sendable {
         let label: String
         let answered: [Observation]
+        let milliseconds: Double
     }
 
-    /// What the studio of a model says of a photo, and `imprint classify` says.
-    private func compare(_ model: URL, _ photo: URL, _ labels: Int) async throws {
+    /// What the studio of a model says of a photo, and a request and `imprint classify` say.
+    private func compare(_ model: URL, _ photo: URL) async throws {
         let clock = ContinuousClock()
         let began = clock.now
         let seen: First = try await withTool(["studio", model.path, "--json"]) { process, line in
             #expect(line.event == "serving" && line.url.host() == "127.0.0.1")
+            let seconds = (clock.now - began).seconds
             let bytes = try Data(contentsOf: photo).base64EncodedString()
             let body = "Uint8Array.from(atob('\(bytes)'), c => c.charCodeAt(0))"
             let camera = photo.deletingLastPathComponent().appending(path: "camera.mjpeg")
@@ -65,6 +67,7 @@ import Testing
                     at: line.url, Browser.View(camera: camera),
                     waitingFor: "document.getElementById('percent')?.textContent.endsWith('%')",
                     steps: [
+                        .note("milliseconds", "performance.now()"),
                         .note("label", "document.getElementById('label').textContent"),
                         .note(
                             "answered",
@@ -72,9 +75,8 @@ import Testing
                         ),
                     ])
             }
-            let seconds = (clock.now - began).seconds
-            print("From start to first confidence, with the browser's start and end: \(seconds) s")
-            #expect(seconds < 20)
+            let page = sight.values.milliseconds / 1e3
+            print(String(format: "%.2f s to the address, %.2f s from there to the first confidence", seconds, page))
             process.interrupt()
             process.waitUntilExit()
             #expect(process.terminationReason == .exit && process.terminationStatus == 0)
@@ -89,7 +91,9 @@ import Testing
         let data = try output.fileHandleForReading.readToEnd() ?? Data()
         classify.waitUntilExit()
         let expected = try JSONDecoder().decode(Classified.self, from: data).observations
-        #expect(expected.count == labels && seen.answered == expected)
+        let classifier = try ImageClassifier(contentsOf: model)
+        #expect(expected.count == classifier.labels.count && seen.answered == expected)
+        #expect(try await ClassificationRequest(classifier).perform(on: .file(photo)) == expected)
         #expect(!seen.label.isEmpty)
     }
 
@@ -99,28 +103,29 @@ import Testing
         try await withTemporaryFolder { folder in
             let model = try await StudioSamples.model(in: folder)
             _ = try StudioSamples.camera([.bright], in: folder)
-            try await compare(model, try StudioSamples.write(.stripes, to: folder), 2)
+            try await compare(model, try StudioSamples.write(.stripes, to: folder))
         }
     }
 
-    /// Models of others, as `imprint import` made them: files of the folder that this names.
+    /// Models of others: those of the reference data, and the packages of PyPI with open_nsfw that `IMPRINT_OPEN_NSFW_ONNX` names.
     private static let models: [URL] =
-        ProcessInfo.processInfo.environment["IMPRINT_STUDIO_MODELS"].map { folder in
-            let files = try? FileManager.default.contentsOfDirectory(
-                at: URL(filePath: folder), includingPropertiesForKeys: nil)
-            return (files ?? []).filter { $0.pathExtension == "imprint" }
-        } ?? []
+        ["EfficientNetLite0.mlmodel", "efficientnet_lite0.onnx", "Nudity.mlmodel"].map {
+            "models/\($0)"
+        }
+        .filter(ReferenceData.has).map { ReferenceData.folder.appending(path: $0) }
+        + (ProcessInfo.processInfo.environment["IMPRINT_OPEN_NSFW_ONNX"] ?? "").split(separator: ":").map {
+            URL(filePath: String($0))
+        }
 
     @Test(
         "So it does with imported models",
-        .enabled(if: Browser.isHere && !models.isEmpty, "IMPRINT_STUDIO_MODELS names no folder of imported models"))
-    func imported() async throws {
-        for model in Self.models {
-            try await withTemporaryFolder { folder in
-                _ = try StudioSamples.camera([.bright], in: folder)
-                let labels = try ImageClassifier(contentsOf: model).labels.count
-                try await compare(model, try StudioSamples.write(.stripes, to: folder), labels)
-            }
+        .enabled(if: Browser.isHere && !models.isEmpty, "there is no reference data, or no browser"), arguments: models)
+    func imported(model: URL) async throws {
+        try await withTemporaryFolder { folder in
+            _ = try StudioSamples.camera([.bright], in: folder)
+            let imported = folder.appending(path: "model.imprint")
+            try ModelImporter().read(model).weights.write(to: imported)
+            try await compare(imported, try StudioSamples.write(.stripes, to: folder))
         }
     }
 
@@ -146,6 +151,9 @@ import Testing
 
     @Test("Ctrl-C, SIGTERM and a closed terminal end it in order", arguments: [SIGINT, SIGTERM, SIGHUP])
     func ends(signal: Int32) async throws {
+        // A terminal that was closed is no reason to end where whoever runs the tests wants them to go on.
+        let before = Foundation.signal(SIGHUP, SIG_DFL)
+        defer { _ = Foundation.signal(SIGHUP, before) }
         try await withTool(["studio", "--json"]) { process, line in
             #expect(await status(line.url) == 200)
             kill(process.processIdentifier, signal)
