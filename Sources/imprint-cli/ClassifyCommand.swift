@@ -92,9 +92,7 @@ struct ClassifyCommand: ParsableCommand {
 
     private func categories(_ text: String, of classifier: ImageClassifier) throws -> Categories {
         guard text == "auto" else {
-            let categories = try Categories(contentsOf: URL(filePath: text))
-            try categories.check(labels: classifier.labels)
-            return categories
+            return try Categories(contentsOf: URL(filePath: text), labels: classifier.labels)
         }
         guard let categories = classifier.weights.categories else {
             throw ValidationError(

@@ -86,8 +86,7 @@ struct ExportCommand: ParsableCommand {
         try AtomicFile.checkWritable(target)
         var weights = try WeightsFile(contentsOf: URL(filePath: model))
         if let categories {
-            weights.categories = try Categories(contentsOf: URL(filePath: categories))
-            try weights.categories?.check(labels: weights.labels)
+            weights.categories = try Categories(contentsOf: URL(filePath: categories), labels: weights.labels)
         }
         let precision: Safetensors.Precision = float16 ? .float16 : .float32
         do {

@@ -6,13 +6,15 @@ enum Main {
     static func main() async {
         Terminal.prepare()
         if let name = nameTakenForHelp {
-            end(ExitCode.validationFailure, "Error: \(name) is no option; a file of that name is ./\(name).")
+            end(
+                ExitCode.validationFailure,
+                "Error: \(visible(name)) is no option; a file of that name is ./\(visible(name)).")
         }
         var command: any ParsableCommand
         do {
             command = try ImprintCommand.parseAsRoot()
         } catch {
-            end(error, ImprintCommand.fullMessage(for: error))
+            end(error, message(forWrongUsage: error))
         }
         do {
             if var command = command as? any AsyncParsableCommand {
@@ -25,6 +27,19 @@ enum Main {
             // name in it passes for a line of the tool's own.
             let message = ImprintCommand.message(for: error)
             end(error, message.isEmpty ? "" : "Error: " + message.replacing("\n", with: "\n  "))
+        }
+    }
+
+    /// What is said of wrong usage; no argument passes for lines of the tool's own in it.
+    private static func message(forWrongUsage error: any Error) -> String {
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        let shown = arguments.map { visible($0) }
+        guard shown != arguments else { return ImprintCommand.fullMessage(for: error) }
+        do {
+            _ = try ImprintCommand.parseAsRoot(shown)
+            return visible(ImprintCommand.fullMessage(for: error))
+        } catch {
+            return ImprintCommand.fullMessage(for: error)
         }
     }
 

@@ -15,6 +15,7 @@ import Testing
             ).write(to: folder.appending(path: "m.imprint"))
             try Data(#"{"computer": ["laptop", "desktop"]}"#.utf8).write(to: folder.appending(path: "groups.json"))
             try Data("{}".utf8).write(to: folder.appending(path: "empty.json"))
+            try Data(#"{"cats": ["lynx"]}"#.utf8).write(to: folder.appending(path: "other.json"))
             try ImageFile.write(
                 Image(width: 16, height: 16, filledWith: 90), to: folder.appending(path: "x.png"))
             try body(folder)
@@ -89,6 +90,11 @@ import Testing
                 "empty.json: found no category, expected at least one, such as {\"computer\": [\"laptop\", \"desktop\"]}; add one"
             ),
             ("classify m.imprint x.png --categories empty.json", 1, "empty.json: found no category"),
+            ("classify m.imprint x.png --categories other.json", 1, "other.json: the label \"lynx\" of the category"),
+            (
+                "export m.imprint --to imprint --output o.imprint --categories other.json", 1,
+                "other.json: the label \"lynx\" of the category"
+            ),
             ("classify m.imprint x.png --categories x.png", 1, "expected a JSON object"),
             ("export m.imprint --to onnx --output o.onnx --categories groups.json", 64, "--categories is for imprint"),
             (

@@ -63,6 +63,11 @@ import Testing
                 "personalize m.imprint more --output d && $imprint merge m.imprint d --output n.imprint",
                 "New labels: new\\u{1B}c\\u{A}"
             ),
+            ("inspect m.imprint \"$(printf 'x\\033[2J\\nForged: line')\"", "'x\\u{1B}[2J\\u{A}Forged: line'"),
+            (
+                "inspect \"$(printf '%s\\033[2J\\nForged: line' -h)\"",
+                "Error: -h\\u{1B}[2J\\u{A}Forged: line is no option"
+            ),
             // Lines of an error go on indented.
             ("evaluate m.imprint more", "new\\u{1B}c\n  Forged: line"),
         ])

@@ -30,7 +30,7 @@ import Testing
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "groups.json")
             try JSONEncoder().encode(labels).write(to: url)
-            let error = #expect(throws: CategoriesError.self) { try Categories(contentsOf: url) }
+            let error = #expect(throws: CategoriesError.self) { try Categories(contentsOf: url, labels: []) }
             let text = try #require(error).description
             #expect(text.contains(reason) && text.hasPrefix(url.path))
         }
@@ -59,11 +59,14 @@ import Testing
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "groups.json")
             try Data(#" {"a": ["b"], "a": ["c"]}"#.utf8).write(to: url)
-            let error = #expect(throws: CategoriesError.self) { try Categories(contentsOf: url) }
+            let error = #expect(throws: CategoriesError.self) { try Categories(contentsOf: url, labels: []) }
             #expect(
                 "\(try #require(error))".hasSuffix("the category \"a\" is there twice; put its labels into one list"))
             try Data("\n{\"a\": [\"b\\u0301\", \"c\"], \"d\": [\"e\"]}\n".utf8).write(to: url)
-            #expect(try Categories(contentsOf: url).labels == ["a": ["b\u{301}", "c"], "d": ["e"]])
+            #expect(
+                try Categories(contentsOf: url, labels: ["b\u{301}", "c", "e"]).labels == [
+                    "a": ["b\u{301}", "c"], "d": ["e"],
+                ])
         }
     }
 
@@ -72,9 +75,11 @@ import Testing
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "groups.json")
             try Data(text.utf8).write(to: url)
-            let error = #expect(throws: CategoriesError.self) { try Categories(contentsOf: url) }
+            let error = #expect(throws: CategoriesError.self) { try Categories(contentsOf: url, labels: []) }
             #expect("\(try #require(error))".contains("{\"computer\": [\"laptop\", \"desktop\"]}"))
-            #expect(throws: CategoriesError.self) { try Categories(contentsOf: folder.appending(path: "none.json")) }
+            #expect(throws: CategoriesError.self) {
+                try Categories(contentsOf: folder.appending(path: "none.json"), labels: [])
+            }
         }
     }
 

@@ -27,7 +27,9 @@ public struct Categories: Hashable, Sendable {
     private init(unequivocal labels: [String: [String]]) throws(CategoriesError) {
         var categories: [String: String] = [:]
         for (category, members) in labels.sorted(by: { $0.key < $1.key }) {
-            guard !category.isEmpty else { throw CategoriesError("a category has no name") }
+            guard !category.isEmpty else {
+                throw CategoriesError("a category has no name, expected a word; give it one")
+            }
             guard !members.isEmpty else {
                 throw CategoriesError(
                     "the category \(category.debugDescription) has no labels, expected at least one; leave it out, or add one"
@@ -37,7 +39,7 @@ public struct Categories: Hashable, Sendable {
                 if let other = categories.updateValue(category, forKey: label) {
                     throw CategoriesError(
                         "the label \(label.debugDescription) is in \(other.debugDescription) and in \(category.debugDescription), "
-                            + "expected it once")
+                            + "expected it once; take it out of one of them")
                 }
             }
         }
@@ -45,9 +47,9 @@ public struct Categories: Hashable, Sendable {
         self.categories = categories
     }
 
-    /// Reads a file of categories.
-    /// - Throws: `CategoriesError` where it is none or cannot be read.
-    public init(contentsOf url: URL) throws(CategoriesError) {
+    /// Reads a file of categories for a model's labels.
+    /// - Throws: `CategoriesError` where it is none or cannot be read, and as `check(labels:)`.
+    public init(contentsOf url: URL, labels: [String]) throws(CategoriesError) {
         let path = url.path(percentEncoded: false)
         let data: Data
         do {
@@ -57,6 +59,7 @@ public struct Categories: Hashable, Sendable {
         }
         do {
             try self.init(Self.scanned(Array(data)))
+            try check(labels: labels)
         } catch {
             throw CategoriesError(error.reason, in: path)
         }
