@@ -70,7 +70,8 @@ package final class LocalServer: Sendable {
     ) async {
         var run = run
         while true {
-            let result = await run.result
+            var reason = "the server has ended"
+            do { try await run.value } catch { reason = error.localizedDescription }
             var next: Task<Void, any Error>?
             for _ in 0..<100 where next == nil && !state.isStopped.load(ordering: .acquiring) {
                 try? await Task.sleep(for: .milliseconds(100))
@@ -78,7 +79,7 @@ package final class LocalServer: Sendable {
             }
             if state.isStopped.load(ordering: .acquiring) { return await server.stop() }
             guard let next else {
-                return state.failure.withLock { $0 = .ended(port: port, reason: "\(result)") }
+                return state.failure.withLock { $0 = .ended(port: port, reason: reason) }
             }
             run = next
         }

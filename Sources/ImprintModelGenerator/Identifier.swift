@@ -32,8 +32,8 @@ enum Identifier {
         return startable(uncapitalized(words[0]) + words.dropFirst().map(capitalized).joined())
     }
 
-    /// What every such enumeration has already, so that no case may be called so.
-    private static let members: Set = ["allCases", "init", "self"]
+    /// What every such enumeration has already, and what its optionals have, which a `switch` would take for a case.
+    private static let members: Set = ["allCases", "init", "none", "self", "some"]
 
     /// Types that would hide what the generated source names, or that Swift refuses.
     private static let takenTypes: Set = ["Any", "Foundation", "Imprint", "Label", "Protocol", "Self", "Swift", "Type"]

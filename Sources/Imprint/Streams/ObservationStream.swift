@@ -48,6 +48,8 @@ public struct ObservationStream: AsyncSequence, Sendable {
     }
 
     /// Whether frames are dropped unseen for the time being; what iterates waits meanwhile, and goes on with a frame that comes after it.
+    ///
+    /// Smoothing begins anew then: what was seen before is no part of what is seen after.
     public var isPaused: Bool {
         get { pause.state.withLock { $0.isOn } }
         nonmutating set {
@@ -76,6 +78,8 @@ public struct ObservationStream: AsyncSequence, Sendable {
         private let interval: Duration
         private var smoothed: SmoothedConfidences
         private var due: ContinuousClock.Instant?
+        /// How often the pause had changed when the last frame came.
+        private var turn = 0
         /// The frame after the one of the last element.
         private var next = 0
 
@@ -112,6 +116,10 @@ public struct ObservationStream: AsyncSequence, Sendable {
                 // A frame from before or during a pause is not what is to be seen after it.
                 if pause.state.withLock({ $0.isOn || $0.turn != frame.turn }) { continue }
                 due = .now + interval
+                if turn != frame.turn {
+                    smoothed = SmoothedConfidences(smoothing: smoothed.smoothing)
+                    turn = frame.turn
+                }
                 do {
                     let (all, classifier) = try await request.all(in: frame.source)
                     defer { next = frame.place + 1 }

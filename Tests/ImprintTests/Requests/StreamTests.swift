@@ -130,11 +130,14 @@ import Testing
     @Test("A frame that waited through a pause is not seen after it")
     func waitingFrame() async throws {
         let (frames, camera) = AsyncStream.makeStream(of: ImageSource.self)
-        let stream = try smallModel().observations(for: frames, every: .milliseconds(300))
+        let classifier = try smallModel()
+        let stream = classifier.observations(for: frames, every: .milliseconds(300), smoothing: 0.9)
         camera.yield(.image(picture(0)))
         var seen: [Int] = []
         for try await element in stream {
             seen.append(element.frame)
+            // Nothing of what was seen before the pause is in what is seen after it.
+            #expect(try element.observations == classifier.classify(picture(element.frame)))
             guard seen.count == 1 else { continue }
             // Comes before it is time, as does the whole of the pause.
             camera.yield(.image(picture(1)))

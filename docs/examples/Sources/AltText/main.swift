@@ -11,7 +11,8 @@ do {
     let request = ClassificationRequest(classifier, rule: ConfidenceRule(threshold: .confidence(0.7)))
     for photo in arguments.dropFirst() {
         if let best = try await request.perform(on: .file(URL(filePath: photo))).first {
-            print("<img src=\"\(escaped(photo))\" alt=\"\(escaped("Probably: \(best.label)"))\">")
+            let address = photo.addingPercentEncoding(withAllowedCharacters: .urlPathAllowed) ?? photo
+            print("<img src=\"\(escaped(address))\" alt=\"\(escaped("Probably: \(best.label)"))\">")
         } else {
             print("\(photo): nothing is sure enough; describe it yourself")
         }
