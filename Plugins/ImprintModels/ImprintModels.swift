@@ -20,8 +20,8 @@ struct ImprintModels: BuildToolPlugin {
         let generator = try context.tool(named: "ImprintModelGenerator").url
         let files = resources.map(\.url)
         return files.enumerated().map { place, file in
-            let name = file.deletingPathExtension().lastPathComponent
-            let output = context.pluginWorkDirectoryURL.appending(path: "\(name).swift")
+            // Logo.imprint.swift: a target may have a Logo.swift of its own.
+            let output = context.pluginWorkDirectoryURL.appending(path: "\(file.lastPathComponent).swift")
             // With the files before it, whose types must have other names.
             return .buildCommand(
                 displayName: "Making a type of \(file.lastPathComponent)", executable: generator,

@@ -36,7 +36,9 @@ enum Identifier {
     private static let members: Set = ["allCases", "init", "none", "self", "some"]
 
     /// Types that would hide what the generated source names, or that Swift refuses.
-    private static let takenTypes: Set = ["Any", "Foundation", "Imprint", "Label", "Protocol", "Self", "Swift", "Type"]
+    private static let takenTypes: Set = [
+        "Any", "Bundle", "Foundation", "Imprint", "Label", "Protocol", "Self", "Swift", "Type",
+    ]
 
     /// The reserved words that begin with a small letter; those that are reserved in some places only may be names.
     private static let keywords: Set = [

@@ -122,7 +122,7 @@ import Testing
             let result = try Examples.run("AltText", [Examples.model, odd.path])
             #expect(
                 result.output
-                    == "<img src=\"\(folder.path)/a&amp;b &quot;&lt;1&gt;&quot;\u{301}.jpg\" alt=\"Probably: TwoCircles\">\n",
+                    == "<img src=\"\(folder.path)/a&amp;b%20%22%3C1%3E%22%CC%81.jpg\" alt=\"Probably: TwoCircles\">\n",
                 "\(result)")
             let model = folder.appending(path: "unsure.imprint")
             try makeUnsureModel(labels: (1...20).map(String.init)).write(to: model)

@@ -8,6 +8,8 @@ import Testing
         let sources = folder.appending(path: "Sources/App")
         try FileManager.default.createDirectory(at: sources, withIntermediateDirectories: true)
         try Data("print(1)\n".utf8).write(to: sources.appending(path: "main.swift"))
+        // What people add to the type of Logo.imprint is called so.
+        try Data("let name = \"Logo\"\n".utf8).write(to: sources.appending(path: "Logo.swift"))
         try """
         // swift-tools-version: 6.2
         import PackageDescription

@@ -39,6 +39,7 @@ import Testing
             ("Logo", "Logo"), ("two-circles v2", "TwoCirclesV2"), ("logo", "Logo"), ("3d", "_3d"),
             ("mobileNet", "MobileNet"), ("🐶", "DogFace"),
             ("Type", "TypeModel"), ("imprint", "ImprintModel"), ("swift", "SwiftModel"), ("any", "AnyModel"),
+            ("bundle", "BundleModel"),
             ("label", "LabelModel"),
         ])
     func types(file: String, name: String) {
