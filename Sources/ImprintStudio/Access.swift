@@ -24,7 +24,7 @@ struct Access: Sendable {
                 statusCode: .seeOther,
                 headers: [
                     .location: "/", .setCookie: "\(cookie)=\(secret); HttpOnly; SameSite=Strict; Path=/",
-                ])
+                ], body: Data())
         }
         guard isKnown(request) else { return Self.refusal(request) }
         guard request.method == .GET || isOwn(request) else {

@@ -23,7 +23,7 @@ extension HTTPResponse {
 
     /// A sentence that says why there is nothing else.
     static func failure(_ status: HTTPStatusCode, _ sentence: String) -> HTTPResponse {
-        let body = try? JSONEncoder().encode(["error": sentence])
+        let body = try? JSONEncoder().encode(["error": sentence.prefix(1).uppercased() + sentence.dropFirst()])
         return HTTPResponse(statusCode: status, headers: [.contentType: "application/json"], body: body ?? Data())
     }
 }

@@ -84,6 +84,74 @@ import Testing
         }
     }
 
+    private struct Collected: Decodable, Sendable {
+        let counts: [Int]
+        let told: [String]
+        let exact: [String]
+        let chips: [String]
+        let said: String
+        let curtain: String
+        let asked: Int
+        let state: String
+    }
+
+    @Test(
+        "Classes are collected in turn, told by other pages, and called as the model calls them",
+        arguments: StudioTests.widths)
+    func collect(width: Int) async throws {
+        try await StudioSamples.withStudio(name: "odd") { folder in
+            let session = try PersonalizationSession(
+                ImageClassifier(contentsOf: try await StudioSamples.model(in: folder)))
+            try session.teach(StudioSamples.picture(.stripes, seed: 7), as: Self.odd)
+            return session.classifier
+        } _: { studio, folder in
+            let text = folder.appending(path: "text.jpg")
+            try Data("no picture".utf8).write(to: text)
+            func button(_ place: Int) -> String { "#classes li:nth-child(\(place)) .hold" }
+            let post = "{ method: 'POST' }"
+            let looks = "performance.getEntriesByName(new URL('classify', location).href).length"
+            let sight: Browser.Sight<Collected> = try await StudioSamples.look(
+                studio, Browser.View(width: width, camera: try StudioSamples.camera([.stripes], in: folder)),
+                [
+                    .click("#tab-teach"), .click("#class-name"), .type("Cup"), .key("Enter"),
+                    .wait("\(Self.counts).length === 1"),
+                    // A field for one line takes the newline from it, and the blanks around are nobody's.
+                    .click("#class-name"), .type("lead line"), .key("Enter"), .wait("\(Self.counts).length === 2"),
+                    // The button of the second class has the focus, and loses it to that which is pressed.
+                    .hold(button(1), seconds: 1.5), .hold(button(2), seconds: 1.5), .hold(button(1), seconds: 0.1),
+                    .note("counts", Self.counts),
+                    .note(
+                        "exact",
+                        "fetch('examples').then(one => one.json()).then(one => one.classes.map(one => one.label))"),
+                    .note(
+                        "other",
+                        "fetch('classes?label=Told', \(post)).then(() => new BroadcastChannel('imprint-studio').postMessage('taught')).then(() => 1)"
+                    ),
+                    .wait("\(Self.counts).length === 3"),
+                    .note("told", "[...document.querySelectorAll('#classes bdi')].map(name => name.textContent)"),
+                    .click("#tab-look"), .click("#gate-label"), .type("lead  line"), .key("Enter"),
+                    .note("chips", "[...document.querySelectorAll('#gated bdi')].map(name => name.textContent)"),
+                    .choose("#file", text), .wait("\(Self.text("said")).includes('expected an image')"),
+                    .choose("#file", text), .choose("#file", text), .choose("#file", text),
+                    .wait("\(Self.text("curtain")) === 'Could not be looked at'"),
+                    .note("before", "(window.looks = \(looks), 1)"),
+                    .wait("performance.now() > window.since + 2500 || (window.since ??= performance.now(), false)"),
+                    .note("asked", "\(looks) - window.looks"), .note("said", Self.text("said")),
+                    .note("curtain", Self.text("curtain")), .note("state", Self.text("gate-state")),
+                ])
+            let seen = sight.values
+            #expect(seen.counts.count == 2 && seen.counts[0] >= 4 && seen.counts[1] >= 3, "\(seen.counts)")
+            #expect(
+                seen.exact == ["Cup", Self.odd] && seen.told == ["Cup", Self.odd, "Told"] && seen.chips == [Self.odd])
+            #expect(seen.said.hasPrefix("The image data: ") && !seen.said.contains("tries again") && seen.asked == 0)
+            #expect(seen.curtain == "Could not be looked at")
+            #expect(seen.state == "The picture is covered, since it could not be looked at.")
+        }
+    }
+
+    /// A label with blanks that a field of a form does not take.
+    private static let odd = " lead\nline "
+
     private struct Trained: Decodable, Sendable {
         let none: String
         let tab: String

@@ -165,7 +165,7 @@ import Testing
                 return Observation(label: label, confidence: confidence)
             }
             #expect(answered == (try classifier.classify(dark)))
-            #expect(seen.said.hasPrefix("the image data: expected an image"), "\(seen.said)")
+            #expect(seen.said.hasPrefix("The image data: expected an image"), "\(seen.said)")
             #expect(seen.labelThen == "Nothing yet")
             // That the picture cannot be read is told to the console too, by the browser itself.
             #expect(sight.console.allSatisfy { $0.contains("422") })

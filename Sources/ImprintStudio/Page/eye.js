@@ -33,7 +33,7 @@ async function look() {
   if (isLooking || !hasModel || document.hidden || !(photo || camera.isOn)) return;
   isLooking = true;
   const began = performance.now(), mine = turn;
-  let wait = 1000;
+  let wait = 1000, isFinal = !isLive();
   try {
     const blob = await picture();
     const sight = blob && await server.classify(blob);
@@ -42,14 +42,18 @@ async function look() {
     if (sight && mine === turn) tell("seen", sight);
   } catch (error) {
     failures += 1;
+    // A photo that was refused stays what it is; a camera has other pictures, and who did not answer may do so yet.
+    isFinal = Boolean(photo) && error.isAnswer === true;
     if (mine === turn) {
-      wait = patience(error, failures);
+      if (isFinal) say(error.message);
+      else wait = patience(error, failures);
       tell("seen", null);
+      tell("failed");
     }
   }
   isLooking = false;
   if (mine !== turn) look();
-  else if (isLive()) timer = setTimeout(look, Math.max(0, wait - (performance.now() - began)));
+  else if (!isFinal) timer = setTimeout(look, Math.max(0, wait - (performance.now() - began)));
 }
 
 /** Shows what is looked at, and why nothing is. */
@@ -105,6 +109,7 @@ function choose(file) {
   if (!file) return;
   URL.revokeObjectURL(find("photo").src);
   photo = file;
+  failures = 0;
   find("photo").src = URL.createObjectURL(file);
   say("");
   open();
@@ -138,6 +143,7 @@ document.addEventListener("dragleave", (event) => {
 document.addEventListener("drop", (event) => {
   event.preventDefault();
   document.body.classList.remove("dropping");
+  if (event.dataTransfer.items[0]?.webkitGetAsEntry()?.isDirectory) return say("That is a folder: drop one of its photos.");
   choose(event.dataTransfer.files[0]);
 });
 hear("model", (model) => {

@@ -16,15 +16,18 @@ const addresses = new Map();
 /** The picture with a strip at its foot that says what was seen. */
 async function burnt(blob, text) {
   const image = await createImageBitmap(blob).catch(() => { throw new Error("This browser cannot read the picture."); });
-  const canvas = make("canvas", { width: image.width, height: image.height });
-  const context = canvas.getContext("2d"), size = Math.max(12, Math.round(Math.min(image.width, image.height) / 16));
-  context.drawImage(image, 0, 0);
+  // Small pictures are enlarged, so that there is room for the strip.
+  const short = Math.min(image.width, image.height), long = Math.max(image.width, image.height);
+  const scale = Math.max(1, Math.min(320 / short, 1280 / long));
+  const canvas = make("canvas", { width: Math.round(image.width * scale), height: Math.round(image.height * scale) });
+  const context = canvas.getContext("2d"), size = Math.max(12, Math.round(short * scale / 16));
+  context.drawImage(image, 0, 0, canvas.width, canvas.height);
   context.fillStyle = "rgb(22 25 29 / 85%)";
-  context.fillRect(0, image.height - 2 * size, image.width, 2 * size);
+  context.fillRect(0, canvas.height - 2 * size, canvas.width, 2 * size);
   context.fillStyle = "#ffffff";
   context.font = `600 ${size}px system-ui, sans-serif`;
   context.textBaseline = "middle";
-  context.fillText(text, size * 0.7, image.height - size, image.width - 1.4 * size);
+  context.fillText(text, size * 0.7, canvas.height - size, canvas.width - 1.4 * size);
   image.close();
   return new Promise((done, fail) => canvas.toBlob(
     (result) => (result ? done(result) : fail(new Error("The picture is too large for this browser."))), "image/jpeg", 0.92));

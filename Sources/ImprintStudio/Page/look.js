@@ -1,8 +1,10 @@
 // What was seen: the top five, a text for those who cannot see it, where it is, and the gate.
 
-import { fill, find, focusOn, hear, make, percent, quoted, write } from "./parts.js";
+import { asTyped, fill, find, focusOn, hear, make, percent, quoted, write } from "./parts.js";
 
 let sight = null;
+/** Whether the picture could not be looked at. */
+let hasFailed = false;
 /** What the gate has stays while this tab does, also when the page is loaded anew. */
 const gated = new Set(JSON.parse(sessionStorage.getItem("gate") ?? "[]"));
 /** The labels of the model; `null` until there is an answer. */
@@ -60,11 +62,13 @@ function showGate() {
   const seen = held();
   find("picture").classList.toggle("held", isCovered());
   find("curtain").hidden = !isCovered();
-  find("curtain").textContent = seen ? `Held back: ${seen.label} ${percent(seen.confidence)}` : "Looking …";
+  find("curtain").textContent = seen ? `Held back: ${seen.label} ${percent(seen.confidence)}`
+    : hasFailed ? "Could not be looked at" : "Looking …";
   const labels = active(), foreign = [...gated].filter((label) => !labels.includes(label));
   const state = !labels.length ? `The gate is open: it has no labels${gated.size ? " that the model has" : ""}.`
     : seen ? `Held back: ${quoted(seen.label)} was seen.`
-      : sight ? "The picture may pass." : "The picture is covered until it was looked at.";
+      : sight ? "The picture may pass." : hasFailed ? "The picture is covered, since it could not be looked at."
+        : "The picture is covered until it was looked at.";
   write("gate-state", foreign.length ? `${state} Not known to this model: ${foreign.map(quoted).join(", ")}.` : state);
   fill(find("gated"), [...gated], chip);
 }
@@ -102,8 +106,8 @@ for (const name of ["alt-threshold", "gate-threshold"]) {
 }
 find("gate-form").addEventListener("submit", (event) => {
   event.preventDefault();
-  const field = find("gate-label"), label = field.value.trim();
-  field.setCustomValidity(known?.has(label) ? "" : "The model has no such label.");
+  const field = find("gate-label"), label = asTyped(field.value, [...known ?? []]);
+  field.setCustomValidity(label !== undefined ? "" : "The model has no such label.");
   if (!field.reportValidity()) return;
   regate(() => gated.add(label));
   field.value = "";
@@ -118,12 +122,16 @@ find("copy").addEventListener("click", async () => {
   }
 });
 hear("seen", (next) => {
-  sight = next;
+  [sight, hasFailed] = [next, false];
+  show();
+});
+hear("failed", () => {
+  hasFailed = true;
   show();
 });
 hear("model", (model) => {
   find("labels").replaceChildren(...model.labels.map((label) => new Option(label, label)));
   known = new Set(model.labels);
-  sight = null;
+  [sight, hasFailed] = [null, false];
   show();
 });

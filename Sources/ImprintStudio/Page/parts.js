@@ -28,9 +28,15 @@ export const percent = (share) => `${(share * 100).toFixed(1)} %`;
 /** A label in a sentence, of which it is a part. */
 export const quoted = (label) => `“${label.length > 80 ? `${label.slice(0, 79)}…` : label}”`;
 
+/** The label that is meant where it is typed: a field of a form takes blanks from labels that have them in odd places. */
+export function asTyped(text, labels) {
+  const bare = (label) => label.replace(/\s+/gu, "");
+  return labels.find((label) => label === text) ?? labels.find((label) => bare(label) === bare(text));
+}
+
 const news = new EventTarget();
 
-/** Calls `take` with each piece of news of a name: "seen", "model". */
+/** Calls `take` with each piece of news of a name: "seen", "failed", "model". */
 export const hear = (name, take) => news.addEventListener(name, (event) => take(event.detail));
 export const tell = (name, detail) => news.dispatchEvent(new CustomEvent(name, { detail }));
 

@@ -2,7 +2,7 @@
 
 import { showCurves } from "./curves.js";
 import { isLive, picture } from "./eye.js";
-import { fill, find, focusOn, make, patience, pause, quoted, say, tell, trying, write } from "./parts.js";
+import { asTyped, fill, find, focusOn, make, patience, pause, quoted, say, tell, trying, write } from "./parts.js";
 import { server } from "./server.js";
 
 /** How long it is from one example to the next while a button is held, in milliseconds. */
@@ -13,6 +13,10 @@ let collecting = null;
 let collected = { classes: [], shortage: undefined };
 let stage = "none";
 let model = null;
+
+/** Other pages of this studio, which show what is taught here too. */
+const others = new BroadcastChannel("imprint-studio");
+const tellOthers = () => others.postMessage("taught");
 
 async function collect(label) {
   if (collecting !== null) return;
@@ -32,11 +36,14 @@ async function collect(label) {
     if (!taken || !isLive()) break;
     await pause(Math.max(0, interval - (performance.now() - began)));
   } while (collecting === press);
-  if (collecting === press) release();
+  if (collecting === press) release(label);
   if (taken) say(`${quoted(label)}: ${countOf(label)}.`);
+  tellOthers();
 }
 
-function release() {
+/** Ends the press of a class's button, not one that has just begun on another's. */
+function release(label) {
+  if (collecting?.label !== label) return;
   collecting = null;
   delete find("classes").dataset.collecting;
 }
@@ -48,6 +55,7 @@ function countOf(label) {
 
 /** A class: its name, how much there is of it, and what to do. Made once, so that a button that is held stays. */
 function item(label) {
+  const letGo = () => release(label);
   const hold = make("button", {
     className: "hold", textContent: "Hold to collect", "aria-label": `Hold to collect examples of ${label}`,
     onpointerdown: (event) => {
@@ -55,21 +63,22 @@ function item(label) {
       hold.setPointerCapture(event.pointerId);
       collect(label);
     },
-    onpointerup: release, onpointercancel: release, onlostpointercapture: release, onblur: release,
+    onpointerup: letGo, onpointercancel: letGo, onlostpointercapture: letGo, onblur: letGo,
     oncontextmenu: (event) => event.preventDefault(),
     onkeydown: (event) => {
       if (event.key !== " " && event.key !== "Enter") return;
       event.preventDefault();
       if (!event.repeat) collect(label);
     },
-    onkeyup: release,
+    onkeyup: letGo,
     // Of assistive technology, which knows neither of the two.
-    onclick: (event) => { if (event.detail === 0 && collecting === null) { collect(label); release(); } },
+    onclick: (event) => { if (event.detail === 0 && collecting === null) { collect(label); letGo(); } },
   });
   const remove = make("button", {
     className: "quiet", textContent: "Delete", "aria-label": `Delete ${label} and its examples`,
     onclick: () => trying(async () => {
       show(await server.removeClass(label));
+      tellOthers();
       focusOn(find("class-name"));
     }),
   });
@@ -140,16 +149,18 @@ async function follow(lesson) {
 
 find("class-form").addEventListener("submit", (event) => {
   event.preventDefault();
-  const field = find("class-name"), label = field.value.trim();
+  const field = find("class-name"), label = asTyped(field.value, model?.labels ?? []) ?? field.value.trim();
   if (!label) return focusOn(field);
   trying(async () => {
     show(await server.addClass(label));
+    tellOthers();
     field.value = "";
     [...find("classes").children].find((element) => element.key === label)?.querySelector(".hold").focus();
   });
 });
 find("start").addEventListener("click", () => trying(async () => {
   const lesson = await server.start();
+  tellOthers();
   const following = follow(lesson);
   focusOn(find("stop"));
   await following;
@@ -158,17 +169,24 @@ find("start").addEventListener("click", () => trying(async () => {
 find("stop").addEventListener("click", () => trying(() => server.stop()));
 find("revert").addEventListener("click", () => trying(async () => {
   await server.revert();
+  tellOthers();
   showCurves(find("curves"), []);
   write("lesson", "The model is as it was at first.");
   await refresh();
   focusOn(find("class-name"));
 }));
-addEventListener("blur", release);
+addEventListener("blur", () => release(collecting?.label));
+
+others.addEventListener("message", () => { if (stage !== "running") trying(openTeaching); });
 
 /** Shows what there is, also where the page was loaded anew in the middle of a lesson. */
 export async function openTeaching() {
   collected = await server.examples();
   await refresh();
   const lesson = await server.lesson(-1);
-  if (lesson.stage !== "none") await follow(lesson);
+  if (lesson.stage !== "none") return follow(lesson);
+  ({ stage } = lesson);
+  write("lesson", "");
+  showCurves(find("curves"), []);
+  show();
 }
