@@ -92,7 +92,8 @@ let package = Package(
         .target(
             name: "ImprintStore",
             dependencies: [
-                "Imprint", "ImprintFormats", "ImprintImages", .product(name: "Crypto", package: "swift-crypto"),
+                "Imprint", "ImprintCore", "ImprintFormats", "ImprintImages",
+                .product(name: "Crypto", package: "swift-crypto"),
             ],
             exclude: ["README.md"], swiftSettings: settings),
         .target(

@@ -53,8 +53,11 @@ public struct ConfidenceRule: Hashable, Sendable {
 
     /// Checks that the classifier knows what the rule needs of each of its labels; of those that a personalization adds nothing was
     /// measured.
-    /// - Throws: `ImprintError.notMeasured` where it does not.
+    /// - Throws: `ImprintError.notMeasured` where it does not, `invalidSetting` where a number is none of 0…1.
     public func check(_ classifier: ImageClassifier) throws(ImprintError) {
+        if case .confidence(let least) = threshold { try Self.check(Double(least), "threshold") }
+        try minimumPrecision.map { value throws(ImprintError) in try Self.check(value, "minimumPrecision") }
+        try minimumRecall.map { value throws(ImprintError) in try Self.check(value, "minimumRecall") }
         let weights = classifier.weights
         func require(_ what: String, _ isKnown: (String) -> Bool) throws(ImprintError) {
             let labels = classifier.labels.filter { !isKnown($0) }
@@ -65,6 +68,12 @@ public struct ConfidenceRule: Hashable, Sendable {
         }
         if minimumPrecision != nil || minimumRecall != nil {
             try require("precision–recall curve") { weights.training?.precisionRecall[$0]?.isEmpty == false }
+        }
+    }
+
+    private static func check(_ value: Double, _ name: String) throws(ImprintError) {
+        guard (0...1).contains(value) else {
+            throw .invalidSetting(name: name, found: "\(value)", expected: "a number from 0 to 1")
         }
     }
 }

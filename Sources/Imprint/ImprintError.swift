@@ -1,5 +1,7 @@
+public import ImprintCore
+
 /// What can go wrong in training, evaluating or classifying, beyond what files and images say themselves.
-public enum ImprintError: Error, Equatable, CustomStringConvertible {
+public enum ImprintError: DescribedError, Equatable {
     /// A setting is outside its range.
     case invalidSetting(name: String, found: String, expected: String)
     /// The folder to evaluate on has labels that the model does not know, or the other way round.

@@ -1,7 +1,8 @@
 import Foundation
+public import ImprintCore
 
 /// What went wrong between Imprint and the file system.
-public enum FileError: Error, Equatable, CustomStringConvertible {
+public enum FileError: DescribedError, Equatable {
     /// A file could not be opened or read.
     case cannotRead(path: String, reason: String)
     /// A file could not be written; whatever was there before is unchanged.

@@ -18,7 +18,7 @@ struct FileStatus {
 }
 
 /// What the system says of a failure, without the full stop: it becomes a part of a sentence.
-func reason(of error: any Error) -> String {
+package func reason(of error: any Error) -> String {
     // Foundation's own words leave out what the system said.
     if let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError, cause.domain == NSPOSIXErrorDomain {
         return String(cString: strerror(Int32(cause.code)))

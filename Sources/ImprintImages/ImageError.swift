@@ -1,9 +1,10 @@
 public import Foundation
+public import ImprintCore
 
 /// Why an image file or a folder of images could not be used.
 ///
 /// The text of each case names the file, what was found, what was expected and what to do about it.
-public enum ImageError: Error, Equatable, Sendable {
+public enum ImageError: DescribedError, Equatable, Sendable {
     /// The file cannot be opened or read; `reason` is the system's.
     case unreadable(file: URL, reason: String)
     /// The file cannot be written; `reason` is the system's.
@@ -46,7 +47,7 @@ public enum ImageError: Error, Equatable, Sendable {
     case unknownAugmentation(word: String, known: [String])
 }
 
-extension ImageError: CustomStringConvertible {
+extension ImageError {
     /// The error in one or two sentences.
     public var description: String {
         switch self {

@@ -190,7 +190,7 @@ public struct Preparation: Sendable, Codable, Hashable {
 }
 
 /// Why a data set could not be prepared into a folder.
-public enum PreparationError: Error, Equatable, Sendable, CustomStringConvertible {
+public enum PreparationError: DescribedError, Equatable, Sendable {
     /// The folder to write is that of the originals, in it, or around it.
     case originalsAtRisk(output: URL, data: URL)
     /// The folder to write holds something else.

@@ -1,6 +1,7 @@
 package import FlyingFox
 internal import FlyingSocks
 package import Foundation
+public import ImprintCore
 internal import Synchronization
 
 /// An HTTP server for browsers on this machine alone.
@@ -144,7 +145,7 @@ package final class LocalServer: Sendable {
 }
 
 /// Why a page is not served.
-public enum LocalServerError: Error, Equatable, CustomStringConvertible {
+public enum LocalServerError: DescribedError, Equatable {
     /// None of the ports could be had.
     case noPort(of: ClosedRange<Int>)
     /// The page was served on a port, and cannot be any more.

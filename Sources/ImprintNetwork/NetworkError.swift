@@ -1,5 +1,7 @@
+public import ImprintCore
+
 /// What is wrong with a network's description, or with the numbers given to it.
-public enum NetworkError: Error, Equatable, CustomStringConvertible {
+public enum NetworkError: DescribedError, Equatable {
     /// Two nodes have the same name, or a node is named like the input.
     case duplicateName(node: String)
     /// The network has no nodes.

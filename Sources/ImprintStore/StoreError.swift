@@ -1,8 +1,10 @@
+public import ImprintCore
+
 /// What can go wrong with a store of models, beyond what files say themselves (`FileError`).
 ///
 /// Wherever an installation fails, the models that were in the store are as they were. URLs are named without user name, password, query
 /// and fragment, since these may be secrets.
-public enum StoreError: Error, Equatable, CustomStringConvertible {
+public enum StoreError: DescribedError, Equatable {
     /// What is to vouch for a model has not the form that it should.
     case invalidVerification(what: String, found: String, expected: String)
     /// A URL is neither that of a file nor of a web server.

@@ -90,6 +90,8 @@ import Testing
                 "empty.json: found no category, expected at least one, such as {\"computer\": [\"laptop\", \"desktop\"]}; add one"
             ),
             ("classify m.imprint x.png --categories empty.json", 1, "empty.json: found no category"),
+            ("classify m.imprint x.png --categories .", 1, ": it cannot be read: Is a directory; check the name"),
+            ("classify m.imprint x.png --categories /dev/stdin <other.json", 1, "/dev/stdin: the label \"lynx\""),
             ("classify m.imprint x.png --categories other.json", 1, "other.json: the label \"lynx\" of the category"),
             (
                 "export m.imprint --to imprint --output o.imprint --categories other.json", 1,

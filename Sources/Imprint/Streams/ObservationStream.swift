@@ -39,8 +39,6 @@ public struct ObservationStream: AsyncSequence, Sendable {
     init<Frames: AsyncSequence & Sendable>(
         _ request: ClassificationRequest, frames: Frames, interval: Duration, smoothing: Float
     ) where Frames.Element == ImageSource {
-        precondition(interval >= .zero, "the time between observations is at least 0, not \(interval)")
-        precondition((0..<1).contains(smoothing), "the smoothing is at least 0 and less than 1, not \(smoothing)")
         self.request = request
         self.interval = interval
         self.smoothing = smoothing
@@ -94,8 +92,18 @@ public struct ObservationStream: AsyncSequence, Sendable {
             smoothed = SmoothedConfidences(smoothing: smoothing)
         }
 
+        private func check() throws(ImprintError) {
+            guard interval >= .zero else {
+                throw .invalidSetting(name: "interval", found: "\(interval)", expected: "0 seconds or more")
+            }
+            guard (0..<1).contains(smoothed.smoothing) else {
+                throw .invalidSetting(
+                    name: "smoothing", found: "\(smoothed.smoothing)", expected: "0 or more, and less than 1")
+            }
+        }
+
         /// What is seen in the next frame that is looked at; `nil` after the last.
-        /// - Throws: What the frames throw, `ImprintError` as `ImageRequestHandler.perform(_:)`, `ImageError` where none of the frames looked at
+        /// - Throws: `ImprintError.invalidSetting` for an interval or a smoothing out of range, what the frames throw, `ImprintError` as `ImageRequestHandler.perform(_:)`, `ImageError` where none of the frames looked at
         ///   could be read, and `CancellationError`.
         public mutating func next() async throws -> Element? {
             try await next(isolation: nil)
@@ -104,6 +112,7 @@ public struct ObservationStream: AsyncSequence, Sendable {
         /// What is seen in the next frame that is looked at; `nil` after the last.
         /// - Throws: As `next()`.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws -> Element? {
+            try check()
             var (unreadable, unreadableCount): ([ImageError], Int) = ([], 0)
             while true {
                 if let due { try await Task.sleep(until: due, clock: .continuous) }

@@ -1,5 +1,7 @@
+public import ImprintCore
+
 /// Why a typed model cannot be made of a classifier.
-public enum TypedModelError: Error, Equatable, CustomStringConvertible {
+public enum TypedModelError: DescribedError, Equatable {
     /// The labels are not those that the type was made of.
     case otherLabels(model: String, type: String, missing: [String], unknown: [String])
     /// The resources of a module have no such file.

@@ -1,3 +1,5 @@
+public import ImprintCore
+
 /// A layer that another format cannot express, or that has no way into it here.
 public struct UnsupportedLayer: Hashable, Codable, Sendable {
     /// The node's name.
@@ -9,7 +11,7 @@ public struct UnsupportedLayer: Hashable, Codable, Sendable {
 }
 
 /// Why a model cannot be exported.
-public struct ExportError: Error, Equatable, CustomStringConvertible {
+public struct ExportError: DescribedError, Equatable {
     /// The file that was to be written.
     public let path: String
     /// What is wrong.

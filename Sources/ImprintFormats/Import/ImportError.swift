@@ -1,7 +1,8 @@
+public import ImprintCore
 public import ImprintNetwork
 
 /// Why a model of another format cannot be imported.
-public struct ImportError: Error, Equatable, CustomStringConvertible {
+public struct ImportError: DescribedError, Equatable {
     /// The file.
     public let path: String
     /// What is wrong with it, or missing here.

@@ -1,4 +1,6 @@
 public import Foundation
+public import ImprintCore
+internal import ImprintImages
 
 /// Groups of labels under one name each: computer for laptop, desktop and notebook.
 ///
@@ -53,9 +55,11 @@ public struct Categories: Hashable, Sendable {
         let path = url.path(percentEncoded: false)
         let data: Data
         do {
-            data = try Data(contentsOf: url)
+            // Also where it is a pipe.
+            data = try FileHandle(forReadingFrom: url).readToEnd() ?? Data()
         } catch {
-            throw CategoriesError("it cannot be read: \(error.localizedDescription)", in: path)
+            throw CategoriesError(
+                "it cannot be read: \(reason(of: error)); check the name and that it is a file", in: path)
         }
         do {
             try self.init(Self.scanned(Array(data)))
@@ -123,7 +127,7 @@ extension Categories: Codable {
 }
 
 /// Why categories cannot be used.
-public struct CategoriesError: Error, Hashable, CustomStringConvertible {
+public struct CategoriesError: DescribedError, Hashable {
     /// What is wrong.
     let reason: String
     /// The file; `nil` where they come from none.

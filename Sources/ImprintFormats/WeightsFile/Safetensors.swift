@@ -1,3 +1,5 @@
+public import ImprintCore
+
 #if _endian(big)
     #error("safetensors data is little-endian and is copied as it is; a big-endian machine needs byte swaps here")
 #endif
@@ -127,7 +129,7 @@ public enum Safetensors {
 }
 
 /// Why a file cannot be read or written as safetensors.
-public struct SafetensorsError: Error, Equatable, CustomStringConvertible {
+public struct SafetensorsError: DescribedError, Equatable {
     /// The file.
     public let path: String
     /// What is wrong with it.

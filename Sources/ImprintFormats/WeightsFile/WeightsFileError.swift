@@ -1,7 +1,8 @@
+public import ImprintCore
 public import ImprintNetwork
 
 /// Why a safetensors file is not a usable weights file, or why weights cannot be saved.
-public struct WeightsFileError: Error, Equatable, CustomStringConvertible {
+public struct WeightsFileError: DescribedError, Equatable {
     /// The file.
     public let path: String
     /// What is wrong with it.

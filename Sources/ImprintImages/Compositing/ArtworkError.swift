@@ -1,9 +1,10 @@
 public import Foundation
+public import ImprintCore
 
 /// Why a picture could not be used as the artwork of a logo.
 ///
 /// The text of each case names the file, what was found, what was expected and what to do about it.
-public enum ArtworkError: Error, Equatable, Sendable {
+public enum ArtworkError: DescribedError, Equatable, Sendable {
     /// The file cannot be read as an image.
     case unreadable(ImageError)
     /// The picture has no transparency, and its border is of more than one colour, so that the mark cannot be told from
@@ -15,7 +16,7 @@ public enum ArtworkError: Error, Equatable, Sendable {
     case tooSmall(file: URL, width: Int, height: Int, minimum: Int)
 }
 
-extension ArtworkError: CustomStringConvertible {
+extension ArtworkError {
     /// The error in one or two sentences.
     public var description: String {
         switch self {

@@ -1,9 +1,10 @@
 public import Foundation
+public import ImprintCore
 
 /// Why a recipe could not be used or a data set not be drawn.
 ///
 /// The text of each case names the file, what was found, what was expected and what to do about it.
-public enum DrawingError: Error, Equatable, Sendable {
+public enum DrawingError: DescribedError, Equatable, Sendable {
     /// No folder that was `searched` holds a recipe of that name; `available` are the names of those found.
     case noSuchRecipe(name: String, available: [String], searched: [URL])
     /// The file of the recipe, or of an earlier drawing, cannot be read; `reason` is the system's.
@@ -22,7 +23,7 @@ public enum DrawingError: Error, Equatable, Sendable {
     case unwritable(file: URL, reason: String)
 }
 
-extension DrawingError: CustomStringConvertible {
+extension DrawingError {
     /// The error in one or two sentences.
     public var description: String {
         switch self {

@@ -200,6 +200,24 @@ import Testing
         #expect(try await request.perform(on: .image(picture())) == expected[1])
     }
 
+    @Test(
+        "A rule with what is no share is an error",
+        arguments: [
+            ConfidenceRule(threshold: .confidence(1.5)), ConfidenceRule(threshold: .confidence(.nan)),
+            ConfidenceRule(minimumPrecision: 2), ConfidenceRule(minimumRecall: -0.1),
+            ConfidenceRule(minimumPrecision: .nan),
+        ])
+    func nonsense(rule: ConfidenceRule) async throws {
+        let request = ClassificationRequest(try smallModel(), rule: rule)
+        let error = await #expect(throws: ImprintError.self) { try await request.perform(on: .image(picture())) }
+        guard case .invalidSetting(_, _, "a number from 0 to 1") = error else {
+            Issue.record("\(error.map { "\($0)" } ?? "")")
+            return
+        }
+        // Alerts of apps show the sentence.
+        #expect((error as (any Error)?)?.localizedDescription == error?.description)
+    }
+
     @Test("What an actor asks for is worked out elsewhere, and its executor is free meanwhile") func elsewhere()
         async throws
     {

@@ -65,6 +65,18 @@ import Testing
         #expect(dropped > 0)
     }
 
+    @Test(
+        "A rate or a smoothing out of range is an error of the first frame",
+        arguments: [(-1, 0), (0, 1), (0, -0.1), (0, .nan)] as [(Double, Float)])
+    func invalid(seconds: Double, smoothing: Float) async throws {
+        let stream = try smallModel().observations(for: frames(1), every: .seconds(seconds), smoothing: smoothing)
+        let error = await #expect(throws: ImprintError.self) { for try await _ in stream {} }
+        guard case .invalidSetting(seconds < 0 ? "interval" : "smoothing", _, _) = error else {
+            Issue.record("\(error.map { "\($0)" } ?? "")")
+            return
+        }
+    }
+
     @Test("Smooths: a confidence follows what is seen, by the share given", arguments: [0, 0.5, 0.9] as [Float])
     func smoothing(share: Float) async throws {
         let classifier = try smallModel()

@@ -1,0 +1,11 @@
+public import Foundation
+
+/// An error whose `description` is the sentence for people: what was found, what was expected and how to mend it.
+///
+/// It is `localizedDescription` too, which apps show.
+public protocol DescribedError: LocalizedError, CustomStringConvertible {}
+
+extension DescribedError {
+    /// The same as `description`.
+    public var errorDescription: String? { description }
+}
