@@ -188,9 +188,15 @@ extension ModelStore {
             var limits = limits
             // So few bytes come at once, or not.
             (limits.byteCount, limits.bytesPerInterval) = (Verification.signatureLength, Verification.signatureLength)
-            let signature = try await Fetch(url, limits).small()
-            try Verification.check(signature)
-            return signature
+            do {
+                let signature = try await Fetch(url, limits).small()
+                try Verification.check(signature)
+                return signature
+            } catch StoreError.tooLarge(let url, _, let limit) {
+                throw StoreError.invalidVerification(
+                    what: "signature", found: "more than \(limit) bytes in \(url)",
+                    expected: "the \(limit) bytes of an Ed25519 signature")
+            }
         }
     }
 

@@ -89,10 +89,14 @@ import Testing
         try await withTemporaryFolder { folder in
             let store = try ModelStore(at: folder)
             let long = try #require(URL(string: "/long", relativeTo: server.url))
-            await #expect(throws: StoreError.self) {
+            let error = await #expect(throws: StoreError.self) {
                 try await store.install(
                     from: server.url, verification: Verification(publicKey: publicKey, signature: .file(long)),
                     limits: .patient)
+            }
+            guard case .invalidVerification("signature", _, "the 64 bytes of an Ed25519 signature") = error else {
+                Issue.record("\(error.map { "\($0)" } ?? "")")
+                return
             }
             // The model was not even asked for.
             #expect(server.requests.map(\.path) == ["/long"])
