@@ -141,11 +141,13 @@ extension ModelStore {
     ///   - verification: What vouches for it.
     ///   - limits: How large it may be, and how slow the server.
     /// - Returns: What is in use now.
-    /// - Throws: `StoreError`; `FileError` where a file cannot be read or written; `CancellationError`.
+    /// - Throws: `StoreError`; `ImprintError.invalidSetting` for limits out of range; `FileError` where a file cannot be read or written;
+    ///   `CancellationError`.
     @discardableResult
     public func install(
         from url: URL, verification: Verification, limits: DownloadLimits = DownloadLimits()
     ) async throws -> InstalledModel {
+        try limits.check()
         let fetch = try Fetch(url, limits)
         guard let lock = try files.lock("download.lock") else { throw StoreError.inUse(folder: folder) }
         defer { withExtendedLifetime(lock) {} }

@@ -1,4 +1,5 @@
 import Foundation
+import Imprint
 import TestSupport
 import Testing
 
@@ -116,6 +117,20 @@ import Testing
             try await store.install(from: server.url, verification: second.verification, limits: .patient)
             #expect(try store.answer == second.answer)
             #expect(server.requests.map(\.range) == [nil, 1000])
+        }
+    }
+
+    @Test("Limits in which nothing can come are an error", arguments: [Duration.zero, .seconds(-1)])
+    func limits(interval: Duration) async throws {
+        try await withStore { _, _ in
+        } _: { store, server, _ in
+            let expected = ImprintError.invalidSetting(
+                name: "interval", found: "\(interval)", expected: "more than 0 seconds")
+            await #expect(throws: expected) {
+                try await store.install(
+                    from: server.url, verification: model.verification, limits: DownloadLimits(interval: interval))
+            }
+            #expect(server.requests.isEmpty)
         }
     }
 
