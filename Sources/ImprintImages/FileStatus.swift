@@ -1,14 +1,14 @@
-internal import Foundation
+package import Foundation
 
 /// What a path leads to, symbolic links followed.
-struct FileStatus {
-    let isFile: Bool
-    let isFolder: Bool
+package struct FileStatus {
+    package let isFile: Bool
+    package let isFolder: Bool
     /// The length of the file, in bytes.
-    let size: Int
+    package let size: Int
 
     /// The status of what is at `url`; nil where there is nothing, or no permission to look.
-    init?(_ url: URL) {
+    package init?(_ url: URL) {
         var status = stat()
         guard stat(url.displayPath, &status) == 0 else { return nil }
         isFile = status.st_mode & S_IFMT == S_IFREG

@@ -21,8 +21,8 @@ struct AuditCommand: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
-        try requirePaths([data, validation ?? data, report ?? data])
-        if let report { try WrittenFile.page.require(report, "--report") }
+        try requirePaths([data, validation ?? data])
+        if let report { try checkOutputs([OutputFile(option: "--report", path: report, kind: .auditReport)]) }
     }
 
     func run() throws {

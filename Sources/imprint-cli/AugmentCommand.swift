@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Foundation
 internal import ImprintCore
+internal import ImprintFormats
 internal import ImprintImages
 
 struct AugmentCommand: ParsableCommand {
@@ -46,7 +47,8 @@ struct AugmentCommand: ParsableCommand {
     private var side: Int { inputSize ?? (showsArtwork ? 224 : 96) }
 
     func validate() throws {
-        try requirePaths([data ?? "data", contactSheet])
+        try requirePaths([data ?? "data"])
+        try checkContactSheet(contactSheet, inputs: artworkOptions.artwork.map { ("the artwork", $0.source) })
         guard showsArtwork != (data != nil) else {
             throw ValidationError(
                 showsArtwork
@@ -64,18 +66,19 @@ struct AugmentCommand: ParsableCommand {
     }
 
     func run() throws {
+        try AtomicFile.checkWritable(URL(filePath: contactSheet))
         if let data { try showPhotos(in: data) } else { try showComposites() }
     }
 
     private func showPhotos(in data: String) throws {
         let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: 1)
-        try requireNoPhoto(contactSheet, "--contact-sheet", of: folder.items.map(\.url))
+        try checkContactSheet(contactSheet, inputs: folder.items.map { ("a photo", $0.url.path) })
         let preview = AugmentationPreview(
             preprocessing: Preprocessing(width: side, height: side, cropAndScale: cropAndScale),
             augmentation: try augment.augmentation(), seed: seed, epochs: epochs)
         let sheet = try preview.sheet(of: folder.items, count: count)
         for image in sheet.skipped { Terminal.note("Skipped: \(image.reason)") }
-        try ImageFile.write(sheet.image, to: URL(filePath: contactSheet))
+        try writeContactSheet(sheet.image, to: contactSheet)
         let shown = sheet.shown.map { $0.url.path(percentEncoded: false) }
         if common.json {
             try Terminal.emit(
@@ -88,9 +91,8 @@ struct AugmentCommand: ParsableCommand {
     }
 
     private func showComposites() throws {
-        try requireNoPhoto(
-            contactSheet, "--contact-sheet",
-            of: artworkOptions.artwork.map { URL(filePath: $0.source) } + (artworkOptions.backgroundFiles() ?? []))
+        try checkContactSheet(
+            contactSheet, inputs: (artworkOptions.backgroundFiles() ?? []).map { ("a background photo", $0.path) })
         let workers = Workers(common.threadCount)
         let compositors = try artworkOptions.compositors(size: side, seed: seed, workers: workers)
         var rows: [CompositeRow] = []
@@ -106,7 +108,7 @@ struct AugmentCommand: ParsableCommand {
                 rows.append(CompositeRow(label: label, showsLogo: isPositive, kinds: composites.map(\.kind)))
             }
         }
-        try ImageFile.write(ContactSheet.make(images, columns: epochs), to: URL(filePath: contactSheet))
+        try writeContactSheet(ContactSheet.make(images, columns: epochs), to: contactSheet)
         if common.json {
             try Terminal.emit(CompositesLine(rows: rows, output: contactSheet))
         } else {

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import Foundation
 internal import Imprint
 internal import ImprintCore
+internal import ImprintFormats
 internal import ImprintImages
 
 struct DrawCommand: ParsableCommand {
@@ -33,6 +34,7 @@ struct DrawCommand: ParsableCommand {
 
     func validate() throws {
         try requirePaths([recipe, output])
+        if let contactSheet { try checkContactSheet(contactSheet) }
         if let user { try require(user, "--user", in: 1...100_000) }
         if let count { try require(count, "--count", in: 1...10_000_000) }
     }
@@ -46,6 +48,7 @@ struct DrawCommand: ParsableCommand {
             throw ValidationError(
                 "--count is \(count), expected at least one image for each of \(recipe.labels.count) labels.")
         }
+        if let contactSheet { try AtomicFile.checkWritable(URL(filePath: contactSheet)) }
         var bar = ProgressBar()
         defer { bar.clear() }
         try recipe.write(
@@ -60,7 +63,7 @@ struct DrawCommand: ParsableCommand {
                     recipe.draw(label: label, index: $0, seed: seed)
                 }
             }
-            try ImageFile.write(ContactSheet.make(images, columns: 10), to: URL(filePath: contactSheet))
+            try writeContactSheet(ContactSheet.make(images, columns: 10), to: contactSheet)
         }
         let labels = recipe.labels.map(\.name)
         if common.json {

@@ -14,6 +14,14 @@ struct ExportCommand: ParsableCommand {
 
     enum Format: String, ExpressibleByArgument, CaseIterable {
         case onnx, coreml, imprint
+
+        var kind: OutputKind {
+            switch self {
+            case .onnx: .onnxModel
+            case .coreml: .coreMLModel
+            case .imprint: .model
+            }
+        }
     }
 
     @Argument(help: "The weights file; it stays as it is.")
@@ -47,7 +55,7 @@ struct ExportCommand: ParsableCommand {
     var json = false
 
     func validate() throws {
-        try requirePaths([model, output] + [categories].compactMap { $0 })
+        try requirePaths([model] + [categories].compactMap { $0 })
         if updatable && format != .coreml {
             throw ValidationError(
                 "--updatable is for coreml: it is about training by Core ML on devices; leave it out.")
@@ -72,13 +80,10 @@ struct ExportCommand: ParsableCommand {
             throw ValidationError(
                 "--categories is for imprint: the other formats have no place for them; leave it out.")
         }
-        if categories.map(place) == place(output) {
-            throw ValidationError("--output is \(output), which would replace the categories; choose another name.")
-        }
-        if place(model) == place(output) {
-            throw ValidationError("--output is \(output), which would replace the model; choose another name.")
-        }
-        try (format == .imprint ? WrittenFile.weights : .foreignModel).require(output, "--output")
+        try checkOutputs(
+            [OutputFile(option: "--output", path: output, kind: format.kind)],
+            inputs: [("the model to export", model)]
+                + [categories].compactMap { $0 }.map { ("the list of categories", $0) })
     }
 
     func run() throws {

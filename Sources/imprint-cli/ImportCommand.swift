@@ -55,14 +55,13 @@ struct ImportCommand: ParsableCommand {
     var json = false
 
     func validate() throws {
-        try requirePaths([file, output] + [prototxt].compactMap { $0 })
+        try requirePaths([file] + [prototxt].compactMap { $0 })
         try require(inputSize ?? 1, "--input-size", in: 1...16384)
         _ = try (mean.map { try numbers($0, "--mean") }, scale.map { try numbers($0, "--scale") })
-        if [file, prototxt, labels].contains(where: { $0.map(place) == place(output) }) {
-            throw ValidationError("--output is \(output), which would replace the model; choose another name.")
-        }
-        // A model may have its weights in files of any name.
-        try WrittenFile.weights.require(output, "--output")
+        try checkOutputs(
+            [OutputFile(option: "--output", path: output, kind: .model)],
+            inputs: [("the model to import", file)] + [prototxt].compactMap { $0 }.map { ("the architecture", $0) }
+                + [labels].compactMap { $0 }.map { ("the list of labels", $0) })
     }
 
     func run() throws {

@@ -55,14 +55,12 @@ struct MergeCommand: ParsableCommand {
             throw ValidationError("--\(error).")
         }
         var seen = Set<String>()
-        for path in personalizations where !seen.insert(place(path)).inserted {
+        for path in personalizations where !seen.insert(resolvedPath(path)).inserted {
             throw ValidationError("\(path) is given twice, expected one personalization of each person; leave one out.")
         }
-        if let path = ([model] + personalizations).first(where: { place($0) == place(output) }) {
-            throw ValidationError(
-                "--output is \(output), which would replace \(path), one of the files to merge; choose another name.")
-        }
-        try WrittenFile.weights.require(output, "--output")
+        try checkOutputs(
+            [OutputFile(option: "--output", path: output, kind: .model)],
+            inputs: [("the model", model)] + personalizations.map { ("a file to merge", $0) })
     }
 
     private var options: MergeOptions { MergeOptions(clip: clip, noise: noise, delta: delta, seed: seed) }

@@ -73,7 +73,7 @@ struct PersonalizeCommand: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
-        try requirePaths([model, data, output] + [earlier, cache].compactMap { $0 })
+        try requirePaths([model, data] + [earlier].compactMap { $0 })
         if let timeLimit, !(timeLimit > 0 && timeLimit < 1e9) {
             throw ValidationError("--time-limit is \(timeLimit), expected more than 0 and less than 1e9 seconds.")
         }
@@ -86,14 +86,10 @@ struct PersonalizeCommand: ParsableCommand {
         for correction in corrections where Self.readings(correction).isEmpty {
             throw ValidationError("--not is \(correction), expected a label and a path, as in Logo=photo.jpg.")
         }
-        if place(output) == place(model) {
-            throw ValidationError(
-                "--output is \(output), which is the model and would replace it; choose another name.")
-        }
-        try WrittenFile.personalization.require(output, "--output")
-        if let cache, [output, model].map(place).contains(place(cache)) {
-            throw ValidationError("--cache is \(cache), which is the model or --output; choose another name.")
-        }
+        try checkOutputs(
+            [OutputFile(option: "--output", path: output, kind: .personalization)]
+                + [cache].compactMap { $0 }.map { OutputFile(option: "--cache", path: $0, kind: .featureCache) },
+            inputs: [("the model", model)])
     }
 
     func run() throws {

@@ -46,7 +46,7 @@ struct TrainCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
-        try requirePaths([data, output, checkpoint ?? data, report ?? data])
+        try requirePaths([data, checkpoint ?? data])
         if let checkpointInterval { try require(checkpointInterval, "--checkpoint-interval", in: 0...1_000_000) }
         if checkpoint == nil && checkpointInterval != nil {
             throw ValidationError("--checkpoint-interval is about checkpoints; name their folder with --checkpoint.")
@@ -57,22 +57,12 @@ struct TrainCommand: AsyncParsableCommand {
         if resume && checkpoint == nil {
             throw ValidationError("--resume goes on from a checkpoint; name its folder with --checkpoint.")
         }
-        if let checkpoint {
-            let file = URL(filePath: checkpoint).appending(path: CheckpointOptions.fileName).standardizedFileURL
-            for (option, path) in [("--output", output), ("--report", report ?? "")]
-            where URL(filePath: path).standardizedFileURL == file {
-                throw ValidationError("\(option) is \(path), the checkpoint itself; choose another name.")
-            }
-        }
-        if let report, URL(filePath: report).standardizedFileURL == URL(filePath: output).standardizedFileURL {
-            throw ValidationError("--report and --output are both \(output), expected two files.")
-        }
-        if let base = options.baseOptions.base, place(base) == place(output) {
-            throw ValidationError("--output is \(output), which is the base and would replace it; choose another name.")
-        }
-        try WrittenFile.weights.require(output, "--output")
-        if let report { try WrittenFile.page.require(report, "--report") }
-        if output.hasSuffix("/") { throw ValidationError("--output is \(output), expected the name of a file.") }
+        try checkOutputs(
+            [OutputFile(option: "--output", path: output, kind: .model)]
+                + [report].compactMap { $0 }.map { OutputFile(option: "--report", path: $0, kind: .trainingReport) },
+            inputs: [options.baseOptions.base].compactMap { $0 }.map { ("the base model", $0) }
+                + artworkOptions.artwork.map { ("the artwork", $0.source) }
+                + [checkpoint].compactMap { $0 }.map { ("the checkpoint", $0 + "/" + CheckpointOptions.fileName) })
     }
 
     func run() async throws {

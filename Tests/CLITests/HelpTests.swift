@@ -37,8 +37,11 @@ import Testing
             ("train photos --output m --network lenet --input-size 8", "lenet: inputSize is 8, expected at least 16"),
             ("prepare photos --output d --size 0", "--size is 0, expected 1 to 8192"),
             ("prepare photos --output d --quality 101", "--quality is 101, expected 1 to 100"),
-            ("train photos --output run/checkpoint.safetensors --checkpoint run", "the checkpoint itself"),
-            ("train photos --output m --report run/./checkpoint.safetensors --checkpoint run", "the checkpoint itself"),
+            ("train photos --output run/checkpoint.safetensors --checkpoint run", "the file is the checkpoint"),
+            (
+                "train photos --output m --report run/./checkpoint.safetensors --checkpoint run",
+                "the file is the checkpoint"
+            ),
             ("train photos --output m --checkpoint-interval 5", "name their folder with --checkpoint"),
             ("train photos --output m --resume", "name its folder with --checkpoint"),
             ("train photos --output m --port 80", "add --watch"),

@@ -69,35 +69,6 @@ import Testing
         }
     }
 
-    @Test(
-        "No photo and no file of another kind is written over",
-        arguments: [
-            ("train photos --epochs 1 --input-size 16 --output photos/dark/0.png", "no weights file"),
-            ("train photos --epochs 1 --input-size 16 --output m --report photos/dark/0.png", "no page"),
-            ("train other --validation photos --output m --report photos/dark/0.png", "no page"),
-            ("audit photos --report photos/dark/0.png", "no page"),
-            ("merge m photos/dark/0.png --output photos/dark/0.png", "one of the files to merge"),
-            ("merge m p --output photos/dark/0.png", "no weights file"),
-            ("export m --to onnx --output photos/dark/0.png", "no ONNX or Core ML model"),
-            ("export m --to imprint --output photos/dark/0.png", "no weights file"),
-            ("augment photos --contact-sheet photos/dark/0.png", "a photo that is read here"),
-            ("augment --artwork a=photos/dark/0.png --contact-sheet photos/dark/0.png", "a photo that is read here"),
-            (
-                "augment --artwork a=photos/dark/1.png --backgrounds photos/dark --contact-sheet photos/dark/0.png",
-                "a photo that is read here"
-            ),
-        ])
-    func keepsPhotos(job: String, words: String) throws {
-        try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 8)
-            let photo = folder.appending(path: "photos/dark/0.png")
-            let before = try Data(contentsOf: photo)
-            let run = try shell("$imprint \(job)", folder: folder)
-            #expect(run.status == 64 && run.errors.contains(words), "\(run.errors)")
-            #expect(try Data(contentsOf: photo) == before)
-        }
-    }
-
     @Test("The same seed gives the same file for one and two threads, with memory and without")
     func determinism() throws {
         try withTemporaryFolder { folder in

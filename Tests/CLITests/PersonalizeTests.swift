@@ -57,18 +57,21 @@ import Testing
             try FileManager.default.createSymbolicLink(
                 at: folder.appending(path: "link"), withDestinationURL: folder.appending(path: "m.imprint"))
             let cases: [([String], Int32, String)] = [
-                (["--output", "m.imprint"], 64, "which is the model"),
-                (["--output", "link"], 64, "which is the model"),
-                (["--output", "photos/dark/0.png"], 64, "is there and no personalization"),
+                (["--output", "m.imprint"], 64, "the file is the model"),
+                (["--output", "link"], 64, "the file is the model"),
+                (["--output", "photos/dark/0.png"], 64, "the file exists and is not a personalization file"),
                 (["--output", "me", "--views", "0"], 64, "--views is 0, expected 1 to 64"),
                 (["--output", "me", "--penalty", "nan"], 64, "--penalty is nan"),
                 (["--output", "me", "--blocks", "9"], 1, "blocks is 9, expected 0 to"),
                 (["--output", "me", "--not", "bright"], 64, "as in Logo=photo.jpg"),
                 (["--output", "me", "--not", "bright=nowhere.png"], 64, "nowhere.png does not exist"),
                 (["--output", "me", "--not", "dusk=data/dark/0.png"], 1, "\"dusk\" is no label"),
-                (["--output", "data/dark/0.png", "--not", "bright=data/dark"], 64, "is there and no personalization"),
+                (
+                    ["--output", "data/dark/0.png", "--not", "bright=data/dark"], 64,
+                    "the file exists and is not a personalization file"
+                ),
                 (["--output", "me", "--continue", "m.imprint"], 1, "m.imprint"),
-                (["--output", "me", "--cache", "m.imprint"], 64, "--cache is m.imprint"),
+                (["--output", "me", "--cache", "m.imprint"], 64, "--cache: m.imprint: the file is the model"),
             ]
             for (arguments, status, text) in cases {
                 let line = (["personalize", "m.imprint", "photos"] + arguments).map { "'\($0)'" }.joined(separator: " ")

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import ImprintCore
 internal import ImprintFormats
+internal import ImprintImages
 
 /// Features of photos in a file, so that they are computed but once: also what work that was ended half-way goes on from.
 ///
@@ -16,18 +17,18 @@ final class FeatureCache {
     private var isSaved = true
 
     /// The keys of the metadata.
-    private static let format = "imprint.features"
+    private static let format = OutputKind.featureCacheKey
     private static let keyKey = "imprint.key"
     private static let digest = "imprint.digest"
 
-    /// Opens the file at `url`; there need be none yet.
+    /// Opens the file at `url`; it may be missing or empty.
     /// - Throws: `SafetensorsError` or `FileError` where there is a file that cannot be read, `ImprintError.foreignCache` where it is none.
     init(_ url: URL, base: String, blocks: Int, views viewCount: Int, length: Int) throws {
         self.url = url
         self.viewCount = viewCount
         key = "\(base) blocks \(blocks) views \(viewCount) length \(length)"
         self.length = length
-        guard FileManager.default.fileExists(atPath: url.path) else {
+        guard let status = FileStatus(url), !status.isFile || status.size > 0 else {
             try AtomicFile.checkWritable(url)
             return
         }

@@ -29,7 +29,7 @@ public struct AuditReport: Sendable {
         let byFile = Dictionary(uniqueKeysWithValues: zip(files, thumbnails)).compactMapValues { $0 }
         html =
             Page(
-                title: title,
+                title: title, kind: .auditReport,
                 body: """
                     <p class="figure">\(audit.images)<span> photos of \(audit.labels.count) labels</span></p>
                     \(Self.contents(sections))

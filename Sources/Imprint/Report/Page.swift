@@ -1,3 +1,5 @@
+package import ImprintFormats
+
 /// A page of HTML that needs nothing else: no scripts, no fonts, no network.
 ///
 /// Light and dark follow the reader's system, and paper is always light.
@@ -8,14 +10,16 @@ package struct Page {
     /// Makes a page; what comes from outside is escaped in `body` already.
     /// - Parameters:
     ///   - title: What the window says, and the headline where there is no `header`.
+    ///   - kind: The kind of file that the page becomes; nil for a page that is only served.
     ///   - header: What stands in place of the headline.
     ///   - body: The rest.
-    package init(title: String, header: String? = nil, body: String) {
+    package init(title: String, kind: OutputKind? = nil, header: String? = nil, body: String) {
         html = """
             <!doctype html>
             <html lang="en">
             <head>
             <meta charset="utf-8">
+            \(kind?.generatorElement ?? "")
             <meta name="viewport" content="width=device-width, initial-scale=1">
             <title>\(escaped(title))</title>
             <style>\(Self.style)</style>

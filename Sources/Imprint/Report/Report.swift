@@ -65,7 +65,7 @@ public struct Report: Sendable {
         let name = Self.name(weights)
         html =
             Page(
-                title: "\(weights.network.name): \(name)",
+                title: "\(weights.network.name): \(name)", kind: .trainingReport,
                 header: ReportHead(
                     weights, name: name, evaluation: evaluation, seconds: seconds,
                     links: sections.map { ($0.id, $0.title) }

@@ -59,7 +59,7 @@ enum CoreMLImporter {
         // Numbers have 16 bits at least, or are codes, which are counted when they are read.
         var assembler = NetworkAssembler(
             input: image.shape, weights: 2 * file.count,
-            isLiteral: model.description.userDefined["imprint.network"] != nil)
+            isLiteral: model.description.userDefined[ExportedModel.networkKey] != nil)
         let start = try image.activation(&assembler, axes: axes(of: image, in: network), network)
         var graph = CoreMLGraph(assembler: assembler, values: [image.name: .activation(start)])
         var (labels, output): ([String]?, SourceActivation) = (nil, start)

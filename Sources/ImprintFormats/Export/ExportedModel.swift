@@ -29,11 +29,14 @@ struct ExportedModel {
         sources(of: place).map { $0.map { network.shapes[$0] } ?? network.input }
     }
 
+    /// The metadata key of the network, by which Imprint recognizes a model that it exported.
+    static let networkKey = "imprint.network"
+
     /// The metadata that lets Imprint read the model back as it was: name and JSON.
     func metadata() throws -> [(key: String, value: String)] {
         [
             ("imprint.labels", try json(weights.labels)),
-            ("imprint.network", try json(network)),
+            (Self.networkKey, try json(network)),
             ("imprint.preprocessing", try json(weights.preprocessing)),
         ]
     }

@@ -18,7 +18,7 @@ struct ExportedDescription {
         func json<Value: Decodable>(_ key: String, as type: Value.Type) -> Value? {
             metadata[key].flatMap { try? JSONDecoder().decode(type, from: Data($0.utf8)) }
         }
-        guard let network = json("imprint.network", as: Network.self),
+        guard let network = json(ExportedModel.networkKey, as: Network.self),
             let preprocessing = json("imprint.preprocessing", as: Preprocessing.self), preprocessing.problem == nil,
             Shape(height: preprocessing.height, width: preprocessing.width, channels: preprocessing.channels)
                 == network.input

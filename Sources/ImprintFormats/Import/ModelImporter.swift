@@ -62,11 +62,6 @@ public struct ModelImporter: Sendable {
         }
     }
 
-    /// Whether the file at `url` begins as a model of a known format does; false where it cannot be read.
-    public static func recognizes(_ url: URL) -> Bool {
-        (try? MappedFile(contentsOf: url)).map { (try? ModelKind($0)) != nil } ?? false
-    }
-
     /// What is wrong where the model can be read with an image of its own size.
     private func isOfSize(_ problem: ImportError.Problem, _ url: URL) -> ImportError.Problem? {
         guard let inputSize else { return nil }

@@ -36,7 +36,7 @@ struct ONNXImporter {
         limit = ReadingLimit(bytes: bytes)
         // Of 16 bits a number at least.
         assembler = NetworkAssembler(
-            input: shape, weights: 2 * bytes, isLiteral: model.metadata["imprint.network"] != nil)
+            input: shape, weights: 2 * bytes, isLiteral: model.metadata[ExportedModel.networkKey] != nil)
         room = 4 * bytes + 1 << 24
         var activation = assembler.image(axes: axes)
         if isBlueFirst && shape.channels == 3 {

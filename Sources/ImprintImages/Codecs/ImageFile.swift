@@ -42,18 +42,22 @@ public enum ImageFile {
     ///
     /// The file appears whole or not at all. Throws `ImageError` for another extension or where writing fails.
     public static func write(_ image: Image, to url: URL, quality: Int = 90) throws(ImageError) {
-        let bytes =
-            switch url.pathExtension.lowercased() {
-            case "jpg", "jpeg": try encodeJPEG(image, quality: quality)
-            case "png": try encodePNG(image)
-            default:
-                throw .unencodable(
-                    format: url.lastPathComponent, reason: "the name of an image file ends in .jpg, .jpeg or .png")
-            }
+        let bytes = try encode(image, for: url, quality: quality)
         do {
             try Data(bytes).write(to: url, options: .atomic)
         } catch {
             throw .unwritable(file: url, reason: reason(of: error))
+        }
+    }
+
+    /// Encodes an image in the format that the extension of `url` names; throws `ImageError` for another extension.
+    static func encode(_ image: Image, for url: URL, quality: Int = 90) throws(ImageError) -> [UInt8] {
+        switch url.pathExtension.lowercased() {
+        case "jpg", "jpeg": try encodeJPEG(image, quality: quality)
+        case "png": try encodePNG(image)
+        default:
+            throw .unencodable(
+                format: url.lastPathComponent, reason: "the name of an image file ends in .jpg, .jpeg or .png")
         }
     }
 

@@ -1,0 +1,87 @@
+package import Foundation
+internal import ImprintImages
+
+/// A kind of file that Imprint writes to a path that the user chooses.
+///
+/// The rule for all of them: a file is only replaced by a file of the same kind, and only if Imprint wrote it. Each kind carries a mark by which
+/// `wrote(_:)` recognizes it: metadata of a safetensors, ONNX or Core ML file, a `generator` element of a page, a comment of a picture.
+package enum OutputKind: String, CaseIterable, Sendable {
+    case model = "model file"
+    case personalization = "personalization file"
+    case featureCache = "feature cache"
+    case checkpoint = "checkpoint"
+    case trainingReport = "training report"
+    case auditReport = "audit report"
+    case contactSheet = "contact sheet"
+    case onnxModel = "ONNX model"
+    case coreMLModel = "Core ML model"
+
+    /// Whether a new file of this kind may be written to `url`: nothing is there yet, an empty file as `mktemp` makes it, or an earlier
+    /// file of this kind that Imprint wrote.
+    ///
+    /// Folders and devices are left to `AtomicFile`, which refuses them.
+    package func canReplace(_ url: URL) -> Bool {
+        let url = url.resolvingSymlinksInPath()
+        guard let status = FileStatus(url), status.isFile, status.size > 0 else { return true }
+        return wrote(url)
+    }
+
+    /// Whether Imprint wrote the file at `url`, as a file of this kind; false if it cannot be read.
+    package func wrote(_ url: URL) -> Bool {
+        switch self {
+        case .model: WeightsFile.isOne(url)
+        case .personalization: Personalization.isOne(url)
+        case .featureCache: Self.hasMetadata(Self.featureCacheKey, url)
+        case .checkpoint: Self.hasMetadata(Checkpoint.formatKey, url)
+        case .trainingReport, .auditReport: isPage(url)
+        case .contactSheet: ContactSheet.wrote(url)
+        case .onnxModel: Self.hasExportedNetwork(url, fields: [14])
+        case .coreMLModel: Self.hasExportedNetwork(url, fields: [2, 100, 100])
+        }
+    }
+
+    /// The metadata key of the format version of a feature cache.
+    package static let featureCacheKey = "imprint.features"
+}
+
+// MARK: Marks
+
+extension OutputKind {
+    /// The element of an HTML page that says what wrote it.
+    package var generatorElement: String { "<meta name=\"generator\" content=\"Imprint \(rawValue)\">" }
+
+    private func isPage(_ url: URL) -> Bool {
+        guard let file = try? FileHandle(forReadingFrom: url) else { return false }
+        defer { try? file.close() }
+        guard let head = try? file.read(upToCount: 1024) else { return false }
+        let text = String(decoding: head, as: UTF8.self)
+        return text.hasPrefix("<!doctype html>") && text.contains(generatorElement)
+    }
+
+    /// Whether a safetensors file has a metadata key.
+    private static func hasMetadata(_ key: String, _ url: URL) -> Bool {
+        (try? Safetensors.File(contentsOf: url))?.header.metadata[key] != nil
+    }
+
+    /// Whether a protobuf file has the network in its metadata, as `ExportedModel` writes it.
+    /// - Parameter fields: The field numbers that lead from the file's message to the map of its metadata.
+    private static func hasExportedNetwork(_ url: URL, fields: [Int]) -> Bool {
+        guard let file = try? MappedFile(contentsOf: url) else { return false }
+        return (try? contains(ExportedModel.networkKey, fields[...], in: WireMessage(file))) ?? false
+    }
+
+    private static func contains(
+        _ key: String, _ fields: ArraySlice<Int>, in message: WireMessage
+    ) throws -> Bool {
+        var isFound = false
+        try message.forEachField { field in
+            if let number = fields.first {
+                guard !isFound, field.number == number else { return }
+                isFound = try contains(key, fields.dropFirst(), in: field.message())
+            } else if field.number == 1 {
+                isFound = try field.string() == key
+            }
+        }
+        return isFound
+    }
+}

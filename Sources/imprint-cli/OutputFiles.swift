@@ -1,0 +1,57 @@
+internal import ArgumentParser
+internal import Foundation
+internal import ImprintFormats
+internal import ImprintImages
+
+/// A file that a verb writes to a path that its user chooses.
+struct OutputFile {
+    let option: String
+    let path: String
+    let kind: OutputKind
+}
+
+/// Checks, before a verb starts, that the files it writes cost the user nothing: no file that it reads, and no existing file except an
+/// earlier one of the same kind that Imprint wrote (`OutputKind.canReplace`).
+///
+/// - Parameters:
+///   - outputs: The files to write.
+///   - inputs: The files that the verb reads, each with its role in the message, such as "the model".
+/// - Throws: `ValidationError` that names the option and the file.
+func checkOutputs(_ outputs: [OutputFile], inputs: [(role: String, path: String)] = []) throws {
+    let roles = Dictionary(inputs.map { (resolvedPath($0.path), $0.role) }) { first, _ in first }
+    for (index, output) in outputs.enumerated() {
+        try requirePaths([output.path])
+        let path = resolvedPath(output.path)
+        func refusal(_ found: String) -> ValidationError {
+            ValidationError("\(output.option): \(output.path): \(found). Choose another name.")
+        }
+        if output.path.hasSuffix("/") { throw refusal("the path ends in \"/\", expected the name of a file") }
+        if let role = roles[path] { throw refusal("the file is \(role), which would be replaced") }
+        if let other = outputs[..<index].first(where: { resolvedPath($0.path) == path }) {
+            throw refusal("\(other.option) names the same file, expected two files")
+        }
+        if !output.kind.canReplace(URL(filePath: output.path)) {
+            throw refusal(
+                "the file exists and is not a \(output.kind.rawValue) that Imprint wrote, so it is not replaced")
+        }
+    }
+}
+
+/// The path with symbolic links followed, so that two paths to one file are equal.
+func resolvedPath(_ path: String) -> String {
+    URL(filePath: path).resolvingSymlinksInPath().standardizedFileURL.path
+}
+
+/// Checks the file of `--contact-sheet` by the rule for all outputs, and that its name ends in the extension of a format that can be written.
+func checkContactSheet(_ path: String, inputs: [(role: String, path: String)] = []) throws {
+    try checkOutputs([OutputFile(option: "--contact-sheet", path: path, kind: .contactSheet)], inputs: inputs)
+    guard ["png", "jpg", "jpeg"].contains(URL(filePath: path).pathExtension.lowercased()) else {
+        throw ValidationError("--contact-sheet: \(path): the name of a picture ends in .png, .jpg or .jpeg.")
+    }
+}
+
+/// Writes a contact sheet, marked as one that Imprint wrote.
+func writeContactSheet(_ sheet: Image, to path: String) throws {
+    let url = URL(filePath: path)
+    try AtomicFile.write(try ContactSheet.encode(sheet, for: url), to: url)
+}

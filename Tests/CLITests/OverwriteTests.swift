@@ -1,0 +1,227 @@
+import Foundation
+import ImprintFormats
+import ImprintImages
+import TestSupport
+import Testing
+
+/// The rule for all files that the tool writes: a file is only replaced by one of the same kind, and only if Imprint wrote it.
+@Suite struct OverwriteTests {
+    /// An option that names a file to write: the command, in which TARGET is that file, and the kind of file that it writes.
+    struct Output: CustomTestStringConvertible, Sendable {
+        let command: String
+        let kind: OutputKind
+
+        var testDescription: String { command }
+    }
+
+    static let outputs = [
+        Output(command: "train photos --epochs 1 --input-size 16 --output TARGET", kind: .model),
+        Output(
+            command: "train photos --epochs 1 --input-size 16 --output o --report TARGET", kind: .trainingReport),
+        Output(command: "audit photos --report TARGET", kind: .auditReport),
+        Output(command: "personalize m.imprint photos --output TARGET", kind: .personalization),
+        Output(command: "personalize m.imprint photos --output o --cache TARGET", kind: .featureCache),
+        Output(command: "merge m.imprint p.personal --output TARGET", kind: .model),
+        Output(command: "import foreign.onnx --labels a,b,c --output TARGET", kind: .model),
+        Output(command: "export m.imprint --to onnx --output TARGET", kind: .onnxModel),
+        Output(command: "export m.imprint --to coreml --output TARGET", kind: .coreMLModel),
+        Output(command: "export m.imprint --to imprint --int8 --output TARGET", kind: .model),
+        Output(command: "draw $recipe --count 4 --output drawn --contact-sheet TARGET", kind: .contactSheet),
+        Output(command: "augment photos --count 1 --epochs 1 --contact-sheet TARGET", kind: .contactSheet),
+    ]
+
+    /// Files that may be at the target, and the kind of those that Imprint wrote.
+    static let existing: [(file: String, kind: OutputKind?)] = [
+        ("m.imprint", .model), ("p.personal", .personalization), ("c.features", .featureCache),
+        ("saved/checkpoint.safetensors", .checkpoint), ("report.html", .trainingReport), ("audit.html", .auditReport),
+        ("sheet.png", .contactSheet), ("sheet.jpg", .contactSheet), ("m.onnx", .onnxModel), ("m.mlmodel", .coreMLModel),
+        ("foreign.onnx", nil), ("foreign.mlmodel", nil), ("foreign.safetensors", nil), ("foreign.html", nil),
+        ("photos/dark/0.png", nil), ("photo.jpg", nil), ("notes.txt", nil),
+    ]
+
+    @Test("A file is only replaced by one of the same kind that Imprint wrote", arguments: outputs)
+    func table(output: Output) throws {
+        try withExistingFiles { folder in
+            let target = folder.appending(path: "target.png")
+            let command = output.command.replacing("TARGET", with: "target.png")
+            for (file, kind) in Self.existing {
+                let before = try Data(contentsOf: folder.appending(path: file))
+                try before.write(to: target)
+                let run = try imprint(command, folder: folder)
+                if kind == output.kind {
+                    #expect(run.status == 0, "\(file): \(run.errors)")
+                    #expect(output.kind.wrote(target), "\(file)")
+                } else {
+                    #expect(run.status == 64, "\(file): \(run.errors)")
+                    #expect(
+                        run.errors.contains(
+                            "target.png: the file exists and is not a \(output.kind.rawValue) that Imprint wrote"),
+                        "\(run.errors)")
+                    #expect(try Data(contentsOf: target) == before, "\(file)")
+                }
+            }
+        }
+    }
+
+    @Test("An empty file may be filled, and a symbolic link leads to the file that counts", arguments: outputs)
+    func emptyFilesAndLinks(output: Output) throws {
+        try withExistingFiles { folder in
+            let target = folder.appending(path: "target.png")
+            let command = output.command.replacing("TARGET", with: "target.png")
+            try Data().write(to: target)
+            var run = try imprint(command, folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            #expect(output.kind.wrote(target))
+            try FileManager.default.removeItem(at: target)
+            let notes = folder.appending(path: "notes.txt")
+            try FileManager.default.createSymbolicLink(at: target, withDestinationURL: notes)
+            run = try imprint(command, folder: folder)
+            #expect(run.status == 64)
+            #expect(try Data(contentsOf: notes) == Data("notes".utf8))
+        }
+    }
+
+    @Test("The folder of checkpoints keeps a file that is no checkpoint", arguments: existing.map(\.file))
+    func checkpoints(file: String) throws {
+        try withExistingFiles { folder in
+            let before = try Data(contentsOf: folder.appending(path: file))
+            let target = folder.appending(path: "other/checkpoint.safetensors")
+            try FileManager.default.createDirectory(
+                at: target.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try before.write(to: target)
+            let run = try imprint(
+                "train photos --epochs 1 --input-size 16 --output o --checkpoint other", folder: folder)
+            if file.hasSuffix("checkpoint.safetensors") {
+                #expect(run.status == 0, "\(run.errors)")
+            } else {
+                #expect(run.status == 1 && run.errors.contains("checkpoint"), "\(run.errors)")
+                #expect(try Data(contentsOf: target) == before)
+            }
+        }
+    }
+
+    @Test(
+        "A folder with files of the user's own is not written to",
+        arguments: ["draw $recipe --count 4 --output mine", "prepare photos --output mine"])
+    func folders(command: String) throws {
+        try withExistingFiles { folder in
+            let note = folder.appending(path: "mine/notes.txt")
+            try FileManager.default.createDirectory(
+                at: note.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try Data("notes".utf8).write(to: note)
+            let run = try imprint(command, folder: folder)
+            #expect(run.status == 1 && run.errors.contains("notes.txt"), "\(run.errors)")
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder.appending(path: "mine").path).count == 1)
+        }
+    }
+
+    @Test(
+        "No output takes the place of a file that the command uses",
+        arguments: [
+            ("train photos --base m.imprint --output m.imprint", "--output: m.imprint: the file is the base model"),
+            (
+                "train photos --output o --checkpoint saved --report saved/checkpoint.safetensors",
+                "the file is the checkpoint"
+            ),
+            ("train photos --output o --report ./o", "--output names the same file"),
+            ("personalize m.imprint photos --output ./m.imprint", "the file is the model"),
+            ("personalize m.imprint photos --output p --cache p", "--output names the same file"),
+            ("merge m.imprint p.personal --output p.personal", "the file is a file to merge"),
+            ("import m.onnx --output m.onnx", "the file is the model to import"),
+            ("import m.onnx --labels notes.txt --output notes.txt", "the file is the list of labels"),
+            ("export m.imprint --to imprint --output m.imprint", "the file is the model to export"),
+            (
+                "export m.imprint --to imprint --categories notes.txt --output notes.txt",
+                "the file is the list of categories"
+            ),
+            ("augment photos --contact-sheet photos/dark/sheet.png", "the file is a photo"),
+            ("augment --artwork a=sheet.png --contact-sheet sheet.png", "the file is the artwork"),
+            (
+                "augment --artwork a=photo.jpg --backgrounds photos/dark --contact-sheet photos/dark/sheet.png",
+                "the file is a background photo"
+            ),
+        ])
+    func inputs(command: String, message: String) throws {
+        try withExistingFiles { folder in
+            // An earlier contact sheet among the photos is a photo.
+            try FileManager.default.copyItem(
+                at: folder.appending(path: "sheet.png"), to: folder.appending(path: "photos/dark/sheet.png"))
+            let before = try contents(of: folder)
+            let run = try imprint(command, folder: folder)
+            #expect(run.status == 64 && run.errors.contains(message), "\(run.errors)")
+            #expect(try contents(of: folder) == before)
+        }
+    }
+
+    // MARK: Files
+
+    /// Runs a command of the tool; `$recipe` in it is the drawing recipe of the demo.
+    private func imprint(_ command: String, folder: URL) throws -> CommandOutput {
+        try Self.imprint(command, folder: folder)
+    }
+
+    private static func imprint(_ command: String, folder: URL) throws -> CommandOutput {
+        let recipe = packageFolder.appending(path: "datasets/two-circles.json").path
+        return try shell("recipe='\(recipe)'\n$imprint \(command)", folder: folder)
+    }
+
+    private func contents(of folder: URL) throws -> [String: Data] {
+        try FileManager.default.subpathsOfDirectory(atPath: folder.path).reduce(into: [:]) { contents, path in
+            contents[path] = try? Data(contentsOf: folder.appending(path: path))
+        }
+    }
+
+    /// Calls `body` with a folder of its own that has all files of `existing` and 8 photos.
+    private func withExistingFiles(_ body: (URL) throws -> Void) throws {
+        try withTemporaryFolder { folder in
+            for (path, data) in try Self.files.get() {
+                let url = folder.appending(path: path)
+                try FileManager.default.createDirectory(
+                    at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+                try data.write(to: url)
+            }
+            try body(folder)
+        }
+    }
+
+    /// The files, made once by the tool itself.
+    private static let files = Result { () throws -> [String: Data] in
+        var files: [String: Data] = [:]
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 8)
+            let commands = [
+                "train photos --epochs 1 --input-size 16 --output m.imprint --report report.html --checkpoint saved",
+                "audit photos --report audit.html",
+                "personalize m.imprint photos --output p.personal --cache c.features",
+                "export m.imprint --to onnx --output m.onnx", "export m.imprint --to coreml --output m.mlmodel",
+                "augment photos --count 1 --epochs 1 --contact-sheet sheet.png",
+                "augment photos --count 1 --epochs 1 --contact-sheet sheet.jpg",
+            ]
+            for command in commands {
+                let run = try imprint(command, folder: folder)
+                #expect(run.status == 0, "\(command): \(run.errors)")
+            }
+            try ImageFile.write(Image(width: 9, height: 9, filledWith: 90), to: folder.appending(path: "photo.jpg"))
+            let fixtures = packageFolder.appending(path: "Tests/ImprintFormatsTests/Fixtures")
+            for (fixture, name) in [
+                ("ONNX/gemm.onnx", "foreign.onnx"), ("CoreML/network-rgb.mlmodel", "foreign.mlmodel"),
+            ] {
+                try FileManager.default.copyItem(
+                    at: fixtures.appending(path: fixture), to: folder.appending(path: name))
+            }
+            try Safetensors.write(
+                [Safetensors.Tensor(name: "a", shape: [1], values: [1])],
+                to: folder.appending(path: "foreign.safetensors")
+            ) { _ in [:] }
+            try Data("<!doctype html>\n<title>Imprint training report</title>\n".utf8).write(
+                to: folder.appending(path: "foreign.html"))
+            try Data("notes".utf8).write(to: folder.appending(path: "notes.txt"))
+            for path in existing.map(\.file)
+                + (0..<4).flatMap({ ["photos/dark/\($0).png", "photos/bright/\($0).png"] })
+            {
+                files[path] = try Data(contentsOf: folder.appending(path: path))
+            }
+        }
+        return files
+    }
+}
