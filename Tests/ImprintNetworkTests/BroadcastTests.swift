@@ -40,14 +40,15 @@ import Testing
         }
     }
 
-    /// Single pixels, rows that are not whole vectors, and more pixels and channels than are summed at once.
+    /// Single pixels, a single row or column, rows that are not whole vectors, and more pixels and channels than are summed at once.
     static let cases: [Case] = {
         let operands: [[MeanAxes]] = [
             [[], [.height, .width]], [[.height, .width], []], [[], .height], [[], .width], [.channels, []],
             [[], [.height, .width, .channels]], [[], [.height, .channels], .width],
         ]
         let shapes = [
-            Shape(channels: 5), Shape(height: 3, width: 5, channels: 1), Shape(height: 5, width: 4, channels: 17),
+            Shape(channels: 5), Shape(height: 1, width: 6, channels: 3), Shape(height: 6, width: 1, channels: 3),
+            Shape(height: 3, width: 5, channels: 1), Shape(height: 5, width: 4, channels: 17),
         ]
         let large = Shape(height: 9, width: 13, channels: 300)
         var cases: [Case] = []

@@ -273,7 +273,9 @@ import Testing
         }
         for bits in 1...7 {
             let axes = MeanAxes(rawValue: bits)
-            cases.append(Case(Mean(axes: axes), NaiveSums.mean(shape(3, 5, 17), axes), over: shape(3, 5, 17)))
+            for input in [shape(3, 5, 17), shape(1, 6, 3), shape(6, 1, 3)] {
+                cases.append(Case(Mean(axes: axes), NaiveSums.mean(input, axes), over: input))
+            }
         }
         cases.append(
             Case(

@@ -88,10 +88,11 @@ struct Broadcast {
         factor: Double = 1, batch: Int, _ context: LayerContext
     ) {
         let sums = context.scratch.assumingMemoryBound(to: Double.self)
-        let sumSteps = steps(shape)
-        let otherSteps = steps(other?.shape ?? output)
-        // Where no operand tells rows apart from pixels, they are summed as one row.
+        // If no operand tells rows apart from pixels, all rows are summed as one.
         let isOneRow = spansRows(shape) && other.map { spansRows($0.shape) } ?? true
+        let sumSteps = isOneRow ? stepsOfJoinedRows(shape) : steps(shape)
+        let otherShape = other?.shape ?? output
+        let otherSteps = isOneRow ? stepsOfJoinedRows(otherShape) : steps(otherShape)
         let rows = isOneRow ? 1 : output.height
         let pixels = isOneRow ? output.pixels : output.width
         context.forEachImage(batch) { image in
@@ -120,6 +121,11 @@ struct Broadcast {
 
     private func steps(_ shape: Shape) -> imprint_steps {
         imprint_steps(pixel: shape.width > 1 ? shape.channels : 0, channel: shape.channels > 1 ? 1 : 0)
+    }
+
+    /// The steps through all pixels of an operand as one row, which is longer than 1 even for maps of width 1.
+    private func stepsOfJoinedRows(_ shape: Shape) -> imprint_steps {
+        imprint_steps(pixel: shape.pixels > 1 ? shape.channels : 0, channel: shape.channels > 1 ? 1 : 0)
     }
 
     /// Where an operand's row begins.
