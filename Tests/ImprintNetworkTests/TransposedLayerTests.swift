@@ -1,0 +1,286 @@
+import Foundation
+import ImprintCore
+import Testing
+
+@testable import ImprintNetwork
+
+/// No layer may prefer an axis: over an H x W map it computes what the transposed layer computes over the transposed map.
+@Suite struct TransposedLayerTests {
+    /// Layers that the test runs on maps of every shape that they accept.
+    struct Example: Sendable {
+        let nodes: [Network.Node]
+
+        /// Layers in a chain.
+        init(_ layers: any Layer...) {
+            nodes = layers.enumerated().map { index, layer in
+                Network.Node(name: "\(index + 1)", layer: layer, inputs: [index == 0 ? Network.inputName : "\(index)"])
+            }
+        }
+
+        /// A layer of the network's input and of means of it over these axes; an empty set is the input itself.
+        init(_ layer: any Layer, over operands: [MeanAxes]) {
+            let means = operands.enumerated().filter { !$1.isEmpty }.map { index, axes in
+                Network.Node(name: "mean \(index)", layer: Mean(axes: axes), inputs: [Network.inputName])
+            }
+            let names = operands.enumerated().map { $1.isEmpty ? Network.inputName : "mean \($0)" }
+            nodes = means + [Network.Node(name: "result", layer: layer, inputs: names)]
+        }
+
+        init(nodes: [Network.Node]) { self.nodes = nodes }
+    }
+
+    struct Case: Sendable, CustomTestStringConvertible {
+        let network: Network
+        var testDescription: String { network.name }
+    }
+
+    /// One example or more of every kind of layer; `everyKind` fails if a kind is missing.
+    static let examples: [Example] =
+        [
+            Example(ReLU()), Example(ReLU6()), Example(LeakyReLU(slope: 0.2)), Example(Sigmoid()),
+            Example(HardSwish()), Example(Clip(minimum: -0.5, maximum: 0.25)), Example(HardSigmoid()),
+            Example(ELU(alpha: 0.5)), Example(Swish()), Example(Tanh()), Example(Softplus()), Example(Softmax()),
+            Example(PReLU()), Example(PReLU(isShared: true)),
+            // Masks are drawn element by element, so only masks that keep all elements can be transposed.
+            Example(Dropout(rate: 0)),
+            Example(BatchNormalization()), Example(BatchNormalization(usesRunningStatistics: true)),
+            Example(LocalResponseNormalization(size: 5, alpha: 2)),
+            Example(Affine(extent: .channels)), Example(Affine(extent: .values)),
+            Example(Flatten()), Example(GlobalAveragePool()), Example(GlobalMaxPool()),
+            Example(GlobalAveragePool(), Dense(outputChannels: 5)),
+            Example(SelectChannels(channels: [17, 3, 4, 5, 3])),
+            Example(UpsampleNearest(factor: Size(height: 3, width: 2))),
+            Example(Pad(top: 2, left: 1, bottom: 0, right: 3, mode: .constant(-0.5))),
+            Example(Pad(top: 0, left: 2, bottom: 3, right: 1, mode: .edge)),
+            Example(Pad(top: 0, left: 2, bottom: 0, right: 1, mode: .reflect)),
+        ] + convolutions + pools + joins + fused
+
+    static let convolutions: [Example] = {
+        let uneven = Padding.explicit(top: 1, left: 0, bottom: 2, right: 3)
+        let kernel = Size(height: 3, width: 2)
+        var examples = [
+            Example(Convolution(outputChannels: 5, kernelSize: 1)),
+            Example(Convolution(outputChannels: 5, kernelSize: 1, stride: Size(height: 1, width: 2))),
+            Example(Convolution(outputChannels: 20, kernelSize: 3, padding: .same)),
+            Example(
+                Convolution(outputChannels: 20, kernelSize: 3, padding: .explicit(top: 0, left: 2, bottom: 2, right: 1))
+            ),
+        ]
+        for (outputs, groups) in [(4, 1), (6, 2), (18, 18)] {
+            examples += [
+                Example(Convolution(outputChannels: outputs, kernelSize: kernel, padding: .same, groups: groups)),
+                Example(
+                    Convolution(
+                        outputChannels: outputs, kernelSize: kernel, stride: Size(height: 1, width: 3), padding: uneven,
+                        groups: groups, hasBias: false)),
+                Example(
+                    Convolution(
+                        outputChannels: outputs, kernelSize: 3, stride: 2, padding: .all(4),
+                        dilation: Size(height: 2, width: 3), groups: groups)),
+            ]
+        }
+        return examples
+    }()
+
+    static let pools: [Example] = {
+        let uneven = Padding.explicit(top: 1, left: 0, bottom: 1, right: 2)
+        let kernel = Size(height: 2, width: 3)
+        var examples = [Example(MaxPool(kernelSize: 2)), Example(AveragePool(kernelSize: 2))]
+        for roundsUp in [false, true] {
+            for (stride, padding) in [(Size(height: 2, width: 1), uneven), (2, .same), (3, .all(1))] {
+                examples.append(
+                    Example(MaxPool(kernelSize: kernel, stride: stride, padding: padding, roundsUp: roundsUp)))
+                for countsPadding in [false, true] {
+                    examples.append(
+                        Example(
+                            AveragePool(
+                                kernelSize: kernel, stride: stride, padding: padding, countsPadding: countsPadding,
+                                roundsUp: roundsUp)))
+                }
+            }
+        }
+        return examples
+    }()
+
+    /// Layers of several inputs, and means over every set of axes.
+    static let joins: [Example] = {
+        let operands: [[MeanAxes]] = [
+            [[], []], [[], [.height, .width]], [[], .channels], [[], .height], [.width, []], [.height, .width],
+            [.channels, [.height, .width]], [[], .channels, [.height, .channels]],
+        ]
+        var examples = operands.flatMap { [Example(Add(), over: $0), Example(Multiply(), over: $0)] }
+        examples += (1...7).map { Example(Mean(axes: MeanAxes(rawValue: $0))) }
+        for layer in [Concat(), Maximum()] as [any Layer] {
+            examples.append(
+                Example(nodes: [
+                    Network.Node(name: "tanh", layer: Tanh(), inputs: [Network.inputName]),
+                    Network.Node(name: "join", layer: layer, inputs: ["tanh", Network.inputName]),
+                ]))
+        }
+        return examples
+    }()
+
+    /// Chains that plans fuse.
+    static let fused: [Example] = {
+        let convolution = Convolution(
+            outputChannels: 18, kernelSize: Size(height: 3, width: 2), padding: .same, hasBias: false)
+        let depthwise = Convolution(outputChannels: 18, kernelSize: 3, padding: .same, groups: 18, hasBias: false)
+        return [
+            Example(convolution, BatchNormalization(), ReLU(), MaxPool(kernelSize: 2, padding: .same)),
+            Example(convolution, BatchNormalization(), ReLU(), MaxPool(kernelSize: 2)),
+            Example(depthwise, BatchNormalization(), ReLU6()),
+            Example(BatchNormalization(), convolution, Sigmoid()),
+            Example(nodes: [
+                Network.Node(name: "convolution", layer: convolution, inputs: [Network.inputName]),
+                Network.Node(name: "norm", layer: BatchNormalization(), inputs: ["convolution"]),
+                Network.Node(name: "sum", layer: Add(), inputs: ["norm", Network.inputName]),
+                Network.Node(name: "relu", layer: ReLU(), inputs: ["sum"]),
+            ]),
+        ]
+    }()
+
+    static let sizes = [(1, 7), (7, 1), (2, 5), (4, 3), (9, 5)]
+
+    private static func cases(height: Int, width: Int) -> [Case] {
+        examples.compactMap { example in
+            let layers = example.nodes.map { "\($0.layer)" }.joined(separator: " → ")
+            // Kernels and reflected borders may be larger than the map.
+            let network = try? Network(
+                name: "\(height)x\(width): \(layers)", input: Shape(height: height, width: width, channels: 18),
+                nodes: example.nodes)
+            return network.map(Case.init)
+        }
+    }
+
+    static let cases = sizes.flatMap { cases(height: $0.0, width: $0.1) }
+
+    @Test("Every kind of layer runs on maps of every shape")
+    func everyKind() {
+        for (height, width) in Self.sizes {
+            let nodes = Self.cases(height: height, width: width).flatMap(\.network.nodes)
+            let missing = Set(layerKinds.map { $0.kind }).subtracting(nodes.map { type(of: $0.layer).kind })
+            #expect(missing.isEmpty, "\(height)x\(width)")
+        }
+    }
+
+    @Test("A transposed layer computes the transposed result and gradients", arguments: cases)
+    func training(_ example: Case) throws { try compare(example.network, .training) }
+
+    @Test("A transposed layer predicts the transposed result", arguments: cases)
+    func prediction(_ example: Case) throws { try compare(example.network, .prediction) }
+
+    private static let batch = 3
+
+    private func compare(_ network: Network, _ mode: Plan.Mode) throws {
+        let transposedNetwork = try transposed(network)
+        let parameters = try randomParameters(network, seed: 4)
+        let transposedParameters = try Parameters(transposedNetwork, seed: 4)
+        for entry in parameters.layout.entries {
+            transposedParameters[entry.name] = transposed(parameters[entry.name] ?? [], of: entry)
+        }
+        let input = randomValues(Self.batch * network.input.count, "input")
+        let outputGradient = randomValues(Self.batch * network.output.count, "output gradient")
+        let outputMap = outputMap(network)
+
+        let expected = try run(network, parameters, mode, input, outputGradient)
+        let actual = try run(
+            transposedNetwork, transposedParameters, mode, transposed(input, network.input),
+            transposed(outputGradient, outputMap))
+
+        func expectTransposed(_ actual: [Float], _ expected: [Float], _ what: String) {
+            expectClose(actual, expected, "\(network.name), \(mode): \(what)", tolerance: 1e-4)
+        }
+        expectTransposed(actual.output, transposed(expected.output, outputMap), "output")
+        expectTransposed(actual.inputGradient, transposed(expected.inputGradient, network.input), "input gradient")
+        for entry in parameters.layout.entries {
+            let gradients = (expected.gradients[entry.name] ?? [], actual.gradients[entry.name] ?? [])
+            expectTransposed(gradients.1, transposed(gradients.0, of: entry), "gradient of \(entry.name)")
+            expectTransposed(
+                transposedParameters[entry.name] ?? [], transposed(parameters[entry.name] ?? [], of: entry), entry.name)
+        }
+    }
+
+    private struct Pass {
+        let output: [Float]
+        var inputGradient: [Float] = []
+        var gradients: [String: [Float]] = [:]
+    }
+
+    private func run(
+        _ network: Network, _ parameters: Parameters, _ mode: Plan.Mode, _ input: [Float], _ outputGradient: [Float]
+    ) throws -> Pass {
+        let plan = try Plan(
+            network, parameters: parameters,
+            options: Plan.Options(
+                batchSize: Self.batch, mode: mode, workers: Workers(2), inputGradient: mode == .training))
+        plan.poison(keeping: [])
+        _ = plan.input.update(from: input)
+        plan.forward(count: Self.batch)
+        var pass = Pass(output: Array(plan.output))
+        guard mode == .training else { return pass }
+        _ = plan.outputGradient.update(from: outputGradient)
+        plan.backward(count: Self.batch)
+        pass.inputGradient = Array(try #require(plan.inputGradient))
+        for entry in parameters.layout.entries where entry.parameter.role != .statistic {
+            pass.gradients[entry.name] = Array(plan.parameterGradients[entry.range])
+        }
+        return pass
+    }
+
+    /// The same network with height and width, top and left, and bottom and right exchanged in its description, whatever its layers.
+    private func transposed(_ network: Network) throws -> Network {
+        let description = try JSONSerialization.jsonObject(with: JSONEncoder().encode(network))
+        let exchanged = try JSONSerialization.data(withJSONObject: exchangingAxes(description))
+        return try JSONDecoder().decode(Network.self, from: exchanged)
+    }
+
+    private func exchangingAxes(_ value: Any) -> Any {
+        func other(_ word: String) -> String {
+            let pairs = [("height", "width"), ("top", "left"), ("bottom", "right")]
+            for (vertical, horizontal) in pairs {
+                if word == vertical { return horizontal }
+                if word == horizontal { return vertical }
+            }
+            return word
+        }
+        switch value {
+        case let object as [String: Any]:
+            return Dictionary(uniqueKeysWithValues: object.map { (other($0), exchangingAxes($1)) })
+        case let list as [Any]: return list.map(exchangingAxes)
+        case let word as String: return other(word)
+        default: return value
+        }
+    }
+
+    /// The map whose elements the network's output has: that before a final Flatten, which keeps their order.
+    private func outputMap(_ network: Network) -> Shape {
+        let last = network.nodes.count - 1
+        return network.nodes[last].layer is Flatten ? network.inputShapes(of: last)[0] : network.output
+    }
+
+    private func transposed(_ values: [Float], _ map: Shape) -> [Float] {
+        transposed(values, height: map.height, width: map.width, depth: map.channels)
+    }
+
+    /// Parameters of three axes and more begin with height and width.
+    private func transposed(_ values: [Float], of entry: ParameterLayout.Entry) -> [Float] {
+        let shape = entry.parameter.shape
+        guard shape.count >= 3 else { return values }
+        return transposed(values, height: shape[0], width: shape[1], depth: shape[2...].reduce(1, *))
+    }
+
+    /// Consecutive arrays [height, width, depth] as [width, height, depth].
+    private func transposed(_ values: [Float], height: Int, width: Int, depth: Int) -> [Float] {
+        var result: [Float] = []
+        result.reserveCapacity(values.count)
+        for image in stride(from: 0, to: values.count, by: height * width * depth) {
+            for column in 0..<width {
+                for row in 0..<height {
+                    let first = image + (row * width + column) * depth
+                    result += values[first..<first + depth]
+                }
+            }
+        }
+        return result
+    }
+}
