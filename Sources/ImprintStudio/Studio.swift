@@ -20,6 +20,8 @@ public final class Studio: Sendable {
     private let access: Access
     let teacher: Teacher
     private let name: String?
+    /// Identifies this run in requests and answers, so that a page of an earlier studio at the same address notices.
+    private let run = UUID().uuidString
 
     /// Starts to serve.
     /// - Parameters:
@@ -40,15 +42,26 @@ public final class Studio: Sendable {
         await server.serve(bodyLimit: Self.photoLimit, gate: { [access] in access.gate($0) }) {
             [weak self] request, body in
             guard let self else { return .failure(.serviceUnavailable, "The studio has ended.") }
-            do {
-                return try await answer(request, body)
-            } catch let refusal as Refusal {
-                return .failure(refusal.status, refusal.sentence)
-            } catch let error as ImageError {
-                return .failure(.unprocessableContent, "\(error)")
-            } catch let error as ImprintError {
-                return .failure(.unprocessableContent, "\(error)")
+            var response = try await answerOrFailure(request, body)
+            response.headers[Self.runHeader] = run
+            return response
+        }
+    }
+
+    private static let runHeader = HTTPHeader("Imprint-Run")
+
+    private func answerOrFailure(_ request: HTTPRequest, _ body: Data?) async throws -> HTTPResponse {
+        do {
+            if let known = request.headers[Self.runHeader], known != run {
+                throw Refusal("The studio was started again; load the page again.", .conflict)
             }
+            return try await answer(request, body)
+        } catch let refusal as Refusal {
+            return .failure(refusal.status, refusal.sentence)
+        } catch let error as ImageError {
+            return .failure(.unprocessableContent, "\(error)")
+        } catch let error as ImprintError {
+            return .failure(.unprocessableContent, "\(error)")
         }
     }
 

@@ -50,10 +50,13 @@ enum Browser {
         case reload(first: String = "")
         /// Covers the page with another one, or uncovers it.
         case behind(Bool)
+        /// Goes on with another page of the browser, the first being 1. The next number opens a new page: at the same address, or, with a signal, at
+        /// the address that `answer(_:)` gives.
+        case page(Int, signal: URL? = nil)
 
         private enum Key: String, CodingKey {
             case wait, note, value, click, hold, seconds, key, shift, type, choose, path, accessibility, reload,
-                first, behind
+                first, behind, page, signal
         }
 
         func encode(to encoder: any Encoder) throws {
@@ -79,9 +82,19 @@ enum Browser {
             case .reload(let script):
                 try values.encode(true, forKey: .reload)
                 try values.encode(script, forKey: .first)
+            case .page(let number, let signal):
+                try values.encode(number, forKey: .page)
+                try values.encodeIfPresent(signal?.path, forKey: .signal)
             case .behind(let isBehind): try values.encode(isBehind, forKey: .behind)
             }
         }
+    }
+
+    /// Waits until the steps have reached a signal, and lets them go on with the address that `body` gives.
+    static func answer(_ signal: URL, _ body: () async throws -> URL) async throws {
+        while !FileManager.default.fileExists(atPath: signal.path) { try await Task.sleep(for: .milliseconds(20)) }
+        try Data(try await body().absoluteString.utf8).write(
+            to: signal.appendingPathExtension("answer"), options: .atomic)
     }
 
     /// Texts with less contrast to what is behind them than 4.5 : 1 (WCAG 2.2, 1.4.3), with their ratio.

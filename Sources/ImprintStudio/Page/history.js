@@ -48,32 +48,49 @@ async function shoot() {
     const kept = {
       label, confidence: seen?.confidence ?? null, category: seen?.category ?? label, date: new Date(), blob: await burnt(blob, text),
     };
-    const id = await store.put(kept);
-    pictures = [{ ...kept, id }, ...pictures];
+    await store.add(kept);
     say(`Kept: ${text}.`);
   } catch (error) {
     say(`Nothing was kept: ${error.message}`);
   }
-  show();
+  await refresh();
 }
 
-async function remove(doomed) {
-  for (const { id } of doomed) {
-    await store.remove(id);
-    URL.revokeObjectURL(addresses.get(id));
-    addresses.delete(id);
-    pictures = pictures.filter((kept) => kept.id !== id);
+/** How often the pictures were read; of two readings at once, the later one counts. */
+let readings = 0;
+
+/** Reads the pictures from the store, which other tabs change too, and shows them. */
+async function refresh() {
+  const mine = readings += 1;
+  try {
+    const kept = (await store.all()).reverse();
+    if (mine !== readings) return;
+    pictures = kept;
+    const ids = new Set(pictures.map(({ id }) => id));
+    for (const [id, address] of addresses) {
+      if (ids.has(id)) continue;
+      URL.revokeObjectURL(address);
+      addresses.delete(id);
+    }
+    show();
+  } catch (error) {
+    write("history-state", error.message);
   }
 }
 
+async function remove(doomed) {
+  await trying(() => store.remove(doomed.map(({ id }) => id)));
+  await refresh();
+  focusOn(find("category"));
+}
+
 async function categorise(kept, field) {
-  const category = field.value.trim() || kept.label;
   await trying(async () => {
-    await store.put({ ...kept, category });
-    kept.category = category;
+    if (!await store.update(kept.id, { category: field.value.trim() || kept.label })) {
+      throw new Error("The picture was deleted in another tab.");
+    }
   });
-  field.value = kept.category;
-  show();
+  await refresh();
 }
 
 function item(kept) {
@@ -93,11 +110,7 @@ function item(kept) {
       make("a", { className: "button", href: address, download: fileName(kept), textContent: "Save", "aria-label": `Save ${name}` }),
       make("button", {
         className: "quiet", textContent: "Delete", "aria-label": `Delete ${name}`,
-        onclick: async () => {
-          await trying(() => remove([kept]));
-          show();
-          focusOn(find("category"));
-        },
+        onclick: () => remove([kept]),
       })));
 }
 
@@ -113,7 +126,13 @@ function show() {
   const shown = chosenPictures();
   // What has the focus stays, although its category is another one now: a click may be on its way to it.
   const focused = document.activeElement?.closest("#pictures li")?.key;
-  fill(find("pictures"), pictures.filter((kept) => kept.id === focused || shown.includes(kept)), item, (kept) => kept.id);
+  const listed = pictures.filter((kept) => kept.id === focused || shown.includes(kept));
+  fill(find("pictures"), listed, item, (kept) => kept.id);
+  for (const [index, kept] of listed.entries()) {
+    const field = find("pictures").children[index].querySelector("input");
+    // A field that is being typed in is left alone, unless this tab has just stored what was typed.
+    if (field !== document.activeElement || field.value.trim() === kept.category || field.value.trim() === "") field.value = kept.category;
+  }
   write("history-state", pictures.length === 0 ? "No pictures yet: take one with the shutter."
     : shown.length === pictures.length ? `${pictures.length} kept.` : `${shown.length} of ${pictures.length} kept.`);
   find("export").disabled = find("delete-all").disabled = shown.length === 0;
@@ -124,6 +143,7 @@ const chosenPictures = () => pictures.filter((kept) => !find("category").value |
 
 /** One file with the pictures shown, in folders by category, and what was seen in each. */
 async function exported() {
+  await refresh();
   const files = chosenPictures().map((kept, place) => ({
     name: `${plain(kept.category)}/${place + 1} ${fileName(kept)}`, blob: kept.blob, date: kept.date, kept,
   }));
@@ -138,21 +158,14 @@ async function exported() {
 find("shutter").addEventListener("click", shoot);
 find("category").addEventListener("change", show);
 find("export").addEventListener("click", () => trying(exported));
-find("delete-all").addEventListener("click", async () => {
+find("delete-all").addEventListener("click", () => {
   const doomed = chosenPictures();
   if (!confirm(`Delete ${doomed.length === 1 ? "this picture" : `these ${doomed.length} pictures`} for good?`)) return;
-  await trying(() => remove(doomed));
-  show();
-  focusOn(find("category"));
+  remove(doomed);
 });
 hear("model", (model) => { hasModel = model.name !== undefined; });
 
-export async function openHistory() {
-  try {
-    const kept = await store.all();
-    pictures = [...pictures, ...kept.reverse()];
-    show();
-  } catch (error) {
-    write("history-state", error.message);
-  }
+export function openHistory() {
+  store.onChange(refresh);
+  return refresh();
 }

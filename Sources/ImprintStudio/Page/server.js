@@ -8,15 +8,36 @@ class Refused extends Error {
   }
 }
 
+/** The run of the studio that this page belongs to, by its first answer: another studio may be started at the same address. */
+let run = null;
+
+/** Loads the page again: what it shows and knows belongs to a studio that has ended. */
+function startOver() {
+  sessionStorage.setItem("restarted", "yes");
+  location.reload();
+  return new Promise(() => {});
+}
+
+/** Whether the page was loaded again because another studio was started; true once. */
+export function wasRestarted() {
+  const found = sessionStorage.getItem("restarted") !== null;
+  sessionStorage.removeItem("restarted");
+  return found;
+}
+
 async function ask(method, path, parameters = {}, body = undefined) {
   // Blanks as %20, since "+" is a plus.
   const query = Object.entries(parameters).map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
   let answer;
   try {
-    answer = await fetch(query ? `${path}?${query}` : path, { method, body });
+    // The studio refuses what is meant for another run.
+    answer = await fetch(query ? `${path}?${query}` : path, { method, body, headers: run ? { "Imprint-Run": run } : {} });
   } catch {
     throw new Refused("The studio does not answer any more: it has ended.", false);
   }
+  const found = answer.headers.get("Imprint-Run");
+  if (found && run && found !== run) return startOver();
+  run ??= found;
   const value = await answer.json().catch(() => ({ error: `The studio answered ${answer.status}.` }));
   if (!answer.ok) throw new Refused(value.error);
   return value;

@@ -4,7 +4,8 @@ import "./look.js";
 import "./needle.js";
 import "./eye.js";
 import { openHistory } from "./history.js";
-import { find, patience, pause } from "./parts.js";
+import { find, patience, pause, say } from "./parts.js";
+import { wasRestarted } from "./server.js";
 import { openTeaching } from "./teach.js";
 
 const tabs = [...document.querySelectorAll("[role=tab]")];
@@ -39,4 +40,5 @@ for (let failures = 1; ; failures += 1) {
   }
 }
 if (document.body.dataset.model === "none") select(find("tab-teach"));
+if (wasRestarted()) say("The studio was started again; this page now shows the model of the new one.");
 document.body.dataset.ready = "true";

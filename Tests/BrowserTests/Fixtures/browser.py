@@ -13,7 +13,9 @@ A file of steps is a JSON array of what a user does on the way, each an object w
 whose element the mouse presses, for so long ("seconds"); "key": a key that is pressed, for so long ("seconds"), with shift
 ("shift"); "type": a text; "choose": a selector of a file input, and the file ("path"); "accessibility": a name for what assistive
 technology is told of the page; "reload": true, after which the page runs the script "first", if any, before its
-own; "behind": whether another page covers this one. Questions that the
+own; "behind": whether another page covers this one; "page": the number of the page that the following steps are about, where the next
+number opens the same address in a new page (with "signal": creates that file, waits for a second file of that name and ".answer",
+and opens the address in it). Questions that the
 page asks are answered with yes. With --camera, the page may use a camera that shows these pictures; without, there is none.
 
 Chromium is the program that the environment variable IMPRINT_CHROMIUM names, else the first one on the PATH. It is steered by
@@ -112,10 +114,30 @@ class Browser:
         self.socket = websocket.create_connection(
             f"ws://127.0.0.1:{lines[0]}{lines[1]}", timeout=1, enable_multithread=False)
         self.session = None
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Network", "Log"):
-            self.call(f"{domain}.enable")
+        self.pages = []
+        self.switch(1)
+
+    def switch(self, number):
+        """Goes on with another page, the first being 1; the next number opens a new one."""
+        while len(self.pages) < number:
+            self.session = None
+            target = self.call("Target.createTarget", url="about:blank")["targetId"]
+            self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+            self.pages.append(self.session)
+            for domain in ("Page", "Runtime", "Network", "Log"):
+                self.call(f"{domain}.enable")
+        self.session = self.pages[number - 1]
+        self.call("Page.bringToFront")
+
+    def hand_over(self, path):
+        """Creates a file, and waits until another program has written an address to a second file; gives that address."""
+        open(path, "w").close()
+        while True:
+            self.check_time(f"nobody wrote {path}.answer")
+            if os.path.exists(f"{path}.answer"):
+                with open(f"{path}.answer", encoding="utf-8") as file:
+                    return file.read()
+            time.sleep(0.05)
 
     def check_time(self, what):
         if time.monotonic() > self.deadline:
@@ -242,6 +264,12 @@ class Browser:
         elif "reload" in step:
             self.call("Page.addScriptToEvaluateOnNewDocument", source=step.get("first", ""))
             self.open(self.evaluate("location.href"))
+        elif "page" in step:
+            address = self.hand_over(step["signal"]) if "signal" in step else self.evaluate("location.href")
+            isNew = step["page"] > len(self.pages)
+            self.switch(step["page"])
+            if isNew:
+                self.open(address)
         elif "behind" in step:
             self.cover(step["behind"])
         else:

@@ -1,0 +1,132 @@
+import Foundation
+import Imprint
+import ImprintFormats
+import ImprintStudio
+import TestSupport
+import Testing
+
+/// Several tabs of one browser, which share the history, and tabs that are left from a studio that has ended.
+@Suite("Studio's tabs", .enabled(if: Browser.isHere, Browser.advice)) struct StudioTabsTests {
+    private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
+    private static let isReady = "document.body.dataset.ready === 'true'"
+    private static let count = "document.querySelectorAll('#pictures li').length"
+    /// The records that the browser stores.
+    private static let stored = """
+        new Promise((done, fail) => { const request = indexedDB.open('imprint-studio'); request.onerror = fail;
+          request.onsuccess = () => { const all = request.result.transaction('pictures').objectStore('pictures').getAll();
+            all.onsuccess = () => done(all.result.map(picture => picture.category)) } })
+        """
+
+    private struct History: Decodable, Sendable {
+        let first: Int
+        let said: String
+        let afterEdit: [String]
+        let category: String
+        let exported: String
+        let end: [String]
+        let overflow: Int
+    }
+
+    @Test(
+        "A picture deleted in one tab stays deleted when another tab edits it, and all tabs show the same history",
+        arguments: StudioTests.widths)
+    func history(width: Int) async throws {
+        try await StudioSamples.withStudio { studio, folder in
+            let photo = try StudioSamples.write(.bright, to: folder)
+            let edit = { (text: String) in
+                """
+                (() => { const field = document.querySelector('#pictures li:first-child input'); field.value = '\(text)';
+                  field.dispatchEvent(new Event('change')); return 1 })()
+                """
+            }
+            let sight: Browser.Sight<History> = try await StudioSamples.look(
+                studio, Browser.View(width: width),
+                [
+                    .choose("#file", photo), .wait("\(Self.text("label")) === 'Bright'"), .click("#tab-history"),
+                    .click("#shutter"), .wait("\(Self.count) === 1"), .click("#shutter"), .wait("\(Self.count) === 2"),
+                    .page(2), .wait(Self.isReady), .click("#tab-history"), .wait("\(Self.count) === 2"),
+                    .note("keep", "(window.kept = [...document.querySelectorAll('#pictures li')], 1)"),
+                    .page(1), .click("#pictures li:first-child .quiet"), .wait("\(Self.count) === 1"),
+                    .note("first", Self.count),
+                    // An edit that was under way when the other tab deleted the picture.
+                    .page(2),
+                    .note(
+                        "late",
+                        "(window.kept[0].querySelector('input').value = 'Back', window.kept[0].querySelector('input').dispatchEvent(new Event('change')), 1)"
+                    ),
+                    .wait("\(Self.text("said")) !== ''"), .note("said", Self.text("said")),
+                    .note("afterEdit", Self.stored), .wait("\(Self.count) === 1"),
+                    // An edit reaches the other tab.
+                    .note("edit", edit("Mine")),
+                    .page(1), .wait("document.querySelector('#pictures input').value === 'Mine'"),
+                    .note("category", "document.querySelector('#pictures input').value"),
+                    .page(2), .click("#export"), .wait("\(Self.text("history-state")).startsWith('Exported')"),
+                    .note("exported", Self.text("history-state")),
+                    .page(1), .click("#delete-all"), .wait("\(Self.count) === 0"),
+                    .note("overflow", "document.scrollingElement.scrollWidth - innerWidth"),
+                    .page(2), .wait("\(Self.count) === 0"), .note("end", Self.stored),
+                ])
+            let seen = sight.values
+            #expect(seen.first == 1 && seen.said == "The picture was deleted in another tab.")
+            #expect(seen.afterEdit == ["Bright"] && seen.category == "Mine" && seen.end == [])
+            #expect(seen.exported == "Exported 1 as imprint-pictures.zip.")
+            #expect(seen.overflow <= 0 && sight.console == [])
+        }
+    }
+
+    private struct Restart: Decodable, Sendable {
+        let before: String
+        let labels: [String]
+        let said: String
+        let examples: [String]
+    }
+
+    @Test("A tab that is left from an earlier studio shows the model of the new one") func restart() async throws {
+        try await StudioSamples.withStudio { first, folder in
+            let photo = try StudioSamples.write(.bright, to: folder)
+            let signal = folder.appending(path: "restart")
+            let port = try #require(first.url.port)
+            var weights = try WeightsFile(contentsOf: folder.appending(path: "model.imprint"))
+            weights = WeightsFile(
+                network: weights.network, parameters: weights.parameters, labels: ["Day", "Night"],
+                preprocessing: weights.preprocessing)
+            let classifier = try ImageClassifier(weights)
+            async let restarted = Self.restart(first, classifier, port: port, signal)
+            let labels = "[...document.querySelectorAll('#labels option')].map(option => option.value).sort()"
+            let sight: Browser.Sight<Restart> = try await StudioSamples.look(
+                first, Browser.View(),
+                [
+                    .choose("#file", photo), .wait("\(Self.text("label")) === 'Bright'"),
+                    .note("before", Self.text("label")), .click("#tab-teach"), .click("#class-name"), .type("Bright"),
+                    .key("Enter"), .wait("document.querySelector('.hold') !== null"),
+                    .page(2, signal: signal), .wait(Self.isReady),
+                    // What the old tab asks for is not done by the new studio.
+                    .page(1), .hold(".hold", seconds: 0.1),
+                    .wait("\(Self.text("said")).startsWith('The studio was started')"),
+                    .wait(Self.isReady), .note("said", Self.text("said")), .note("labels", labels),
+                    .note(
+                        "examples",
+                        "fetch('examples').then(answer => answer.json()).then(all => all.classes.map(one => one.label))"
+                    ),
+                ])
+            let seen = sight.values
+            #expect(seen.before == "Bright" && seen.labels == ["Day", "Night"] && seen.examples == [])
+            #expect(seen.said == "The studio was started again; this page now shows the model of the new one.")
+            try await restarted.stop()
+        }
+    }
+
+    /// Ends a studio and starts another one with another model at the same port, when the browser's steps have come that far.
+    private static func restart(
+        _ first: Studio, _ classifier: ImageClassifier, port: Int, _ signal: URL
+    ) async throws -> Studio {
+        var second: Studio?
+        try await Browser.answer(signal) {
+            await first.stop()
+            let studio = try await Studio(classifier, name: "day", port: port)
+            second = studio
+            return studio.url
+        }
+        return try #require(second)
+    }
+}
