@@ -24,7 +24,7 @@ struct LabelledArtwork: ExpressibleByArgument {
 struct ArtworkOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The label of a logo and what it looks like: a picture with transparency or on one plain colour, or a recipe in "
+            "The label of a logo and what it looks like: a picture, best with transparency or on one plain colour, or a recipe in "
                 + "datasets/. Several of one label are forms of one logo, several labels are several logos.",
             valueName: "label=file"))
     var artwork: [LabelledArtwork] = []
@@ -55,7 +55,11 @@ struct ArtworkOptions: ParsableArguments {
 
     /// What each label looks like.
     func load() throws -> [String: [Artwork]] {
-        try artwork.reduce(into: [:]) { $0[$1.label, default: []].append(try Artwork.load(named: $1.source)) }
+        try artwork.reduce(into: [:]) { artworks, named in
+            let artwork = try Artwork.load(named: named.source)
+            for note in artwork.notes { Terminal.warn("Note: \(note)") }
+            artworks[named.label, default: []].append(artwork)
+        }
     }
 
     /// The photos to put the logos on, none for drawn patterns; `nil` where the command line does not say.

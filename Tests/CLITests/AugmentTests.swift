@@ -88,14 +88,14 @@ import Testing
     @Test("Artwork and backgrounds that cannot be used are one clear error")
     func badArtwork() throws {
         try withTemporaryFolder { folder in
-            try writePictures(to: folder.appending(path: "photos"), count: 1)
             try writeLogo(to: folder.appending(path: "logo.png"))
+            try ImageFile.write(Image(width: 40, height: 40, filledWith: 90), to: folder.appending(path: "plain.png"))
             try FileManager.default.createDirectory(
                 at: folder.appending(path: "empty"), withIntermediateDirectories: true)
-            let photo = "photos/bright/0.png"
             for (options, message) in [
                 (["Logo=nothing.png"], "nothing.png cannot be read"), (["Logo=no-recipe"], "There is no recipe"),
-                (["Logo=\(photo)"], photo), (["Logo=logo.png", "--backgrounds", "empty"], "it holds none"),
+                (["Logo=plain.png"], "plain.png shows nothing"),
+                (["Logo=logo.png", "--backgrounds", "empty"], "it holds none"),
                 (["Logo=logo.png", "--backgrounds", "logo.png"], "it is a file"),
                 (["Logo=logo.png", "--backgrounds", "nowhere"], "it does not exist"),
             ] {
@@ -103,6 +103,21 @@ import Testing
                 #expect(run.status == 1)
                 #expect(run.errors.contains(message), "\(run.errors)")
             }
+        }
+    }
+
+    @Test("A crop of a photo is composited as it is, with a note")
+    func photoAsArtwork() throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 1)
+            let run = try imprint(
+                "augment", "--artwork", "Logo=photos/bright/0.png", "--backgrounds", "drawn", "--contact-sheet",
+                "s.png",
+                "--count", "1", "--epochs", "3", "--json", folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            #expect(run.errors.contains("Note: ") && run.errors.contains("0.png has no transparency"), "\(run.errors)")
+            let row = try #require((run.lines.last?["rows"] as? [[String: Any]])?.first)
+            #expect(row["kinds"] as? [String] == ["own colours", "own colours", "own colours"])
         }
     }
 

@@ -135,6 +135,60 @@ import Testing
         }
     }
 
+    /// A photo's crop: the logo on a surface whose colours differ from one side to the other.
+    private func crop(_ width: Int, _ height: Int) -> Image {
+        let logo = logo(on: [0, 0, 0, 0])
+        return picture(width, height) { x, y in
+            let place = 4 * (y * 40 / height * 60 + x * 60 / width)
+            return logo.samples[place + 3] > 0
+                ? Array(logo.samples[place..<(place + 3)])
+                : [UInt8(90 + 120 * x / width), UInt8(170 - 60 * y / height), UInt8(60 + (x * 7 + y * 13) % 40)]
+        }
+    }
+
+    @Test("A crop of a photo is used as a whole, in its own colours, with a note that says so")
+    func photoCrop() throws {
+        let artwork = try load(crop(90, 60))
+        let marks = try marks(artwork)
+        #expect(artwork.notes.count == 1 && artwork.notes[0].contains("logo.png has no transparency"))
+        #expect(artwork.notes[0].contains("transparent background works better"))
+        // One rectangle with the proportions of the picture; what its mirror image shows cannot be told.
+        #expect(marks.design.elements.count == 1 && !artwork.isMirrorSymmetric)
+        let (low, high) = marks.design.hull.reduce((Point(1, 1), Point(-1, -1))) { box, corner in
+            (
+                Point(min(box.0.x, corner.x), min(box.0.y, corner.y)),
+                Point(max(box.1.x, corner.x), max(box.1.y, corner.y))
+            )
+        }
+        #expect(abs((high.x - low.x) / (high.y - low.y) - 1.5) < 0.01)
+        let compositor = Compositor(
+            artworks: [artwork], backdrops: try Backdrops([], size: 64, workers: Workers(1)), seed: 1)
+        for index in 0..<24 {
+            #expect(try compositor.positive(index).kind == "own colours")
+            let miss = try compositor.nearMiss(index)
+            #expect(!["part missing", "swapped", "repeated", "mirrored"].contains(miss.kind))
+        }
+        // Cut-outs and plain backgrounds need no note.
+        for ground: [UInt8] in [[0, 0, 0, 0], [255, 255, 255]] { #expect(try load(logo(on: ground)).notes.isEmpty) }
+    }
+
+    @Test("A positive shows all of a crop, whatever it is laid upon")
+    func photoCropIsWhole() throws {
+        let artwork = try load(crop(90, 60))
+        let backdrops = try Backdrops([], size: 96, workers: Workers(1))
+        let compositor = Compositor(
+            artworks: [artwork], backdrops: backdrops, seed: 2, configuration: .init(span: 0.6...0.6, turnedShare: 0))
+        for index in 0..<12 {
+            let scene = compositor.positiveScene(index)
+            let (with, without) = (scene.painted().image, scene.painted(showsMark: false).image)
+            let changed = (0..<(96 * 96)).count { pixel in
+                with.samples[(3 * pixel)..<(3 * pixel + 3)] != without.samples[(3 * pixel)..<(3 * pixel + 3)]
+            }
+            // A rectangle of 3 x 2 in a circle of 58 pixels: 1,520, fewer where it is tilted.
+            #expect(changed > 800, "\(index): \(changed)")
+        }
+    }
+
     @Test("A file that shows no logo is an error that says what to do")
     func errors() throws {
         try withTemporaryFolder { folder in
@@ -148,12 +202,10 @@ import Testing
                     return error
                 }
             }
-            let opaque = try #require(try error(.gradient(width: 40, height: 40)))
-            #expect(opaque == .opaque(file: file))
-            #expect("\(opaque)".contains("transparent background"))
             #expect(try error(Image(width: 30, height: 30, filledWith: 200)) == .empty(file: file))
             #expect(try error(Image(width: 30, height: 30, channels: 4)) == .empty(file: file))
             let small = picture(40, 40) { x, y in x < 9 && y < 5 ? [0, 0, 0, 255] : [0, 0, 0, 0] }
+            #expect(try error(crop(12, 9)) == .tooSmall(file: file, width: 12, height: 9, minimum: 16))
             #expect(try error(small) == .tooSmall(file: file, width: 9, height: 5, minimum: 16))
 
             let missing = folder.appending(path: "none.png")

@@ -7,6 +7,8 @@ public struct Artwork: Sendable {
     public let name: String
     /// Whether its mirror image, however turned, is the same mark, so that training may flip images.
     public let isMirrorSymmetric: Bool
+    /// What was assumed about the file, in sentences for people; empty if nothing was.
+    public let notes: [String]
     /// The SHA-256 digest of what is visible, or of what the recipe says: what has another one looks otherwise.
     package let digest: String
 
@@ -20,14 +22,23 @@ public struct Artwork: Sendable {
     /// Reads the picture of a logo: a PNG, WebP or HEIC with transparency, or a picture of any kind on one plain colour, which
     /// is taken out wherever it is.
     ///
+    /// A picture with neither, such as a crop of a photo, is used as a whole, like a rectangular sticker: always in its own colours,
+    /// together with what is behind the logo in it. `notes` says so.
+    ///
     /// What is visible is trimmed, and shrunk to 256 pixels on its longer side where it is larger.
-    /// - Throws: `ArtworkError` where the file cannot be read, shows nothing, or has a border of several colours.
+    /// - Throws: `ArtworkError` where the file cannot be read, shows nothing, or is too small.
     public init(contentsOf file: URL) throws(ArtworkError) {
         name = file.lastPathComponent
         let picture = try ArtworkPicture(contentsOf: file)
         digest = SHA256.hexadecimal(
             of: Array("\(picture.image.width)x\(picture.image.height)".utf8) + picture.image.samples)
-        let marks = PictureMarks(ArtworkParts(picture))
+        let marks = PictureMarks(ArtworkParts(picture), keepsBackground: picture.keepsBackground)
+        notes =
+            picture.keepsBackground
+            ? [
+                "\(file.displayPath) has no transparency and a border of several colours, so the whole picture is used as the logo, like "
+                    + "a sticker. A PNG of the logo alone with a transparent background works better."
+            ] : []
         isMirrorSymmetric = marks.isMirrorSymmetric
         source = .picture(marks)
     }
@@ -38,6 +49,7 @@ public struct Artwork: Sendable {
     /// from the mark however it is turned. The mirror image of a recipe's mark counts as the mark itself.
     public init(_ recipe: DrawingRecipe) {
         name = recipe.name
+        notes = []
         digest = SHA256.hexadecimal(of: Array("\(recipe)".utf8))
         isMirrorSymmetric = true
         source = .recipe(RecipeMarks(recipe))
@@ -64,6 +76,15 @@ public struct Artwork: Sendable {
         switch source {
         case .picture(let marks): marks.inkedTones
         case .recipe: []
+        }
+    }
+
+    /// Whether it is always shown in its own colours, filled and with smooth edges: in another ink, a picture with a background is a
+    /// rectangle.
+    var keepsOwnColors: Bool {
+        switch source {
+        case .picture(let marks): marks.keepsBackground
+        case .recipe: false
         }
     }
 

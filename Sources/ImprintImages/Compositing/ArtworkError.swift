@@ -7,9 +7,6 @@ public import ImprintCore
 public enum ArtworkError: DescribedError, Equatable, Sendable {
     /// The file cannot be read as an image.
     case unreadable(ImageError)
-    /// The picture has no transparency, and its border is of more than one colour, so that the mark cannot be told from
-    /// what is around it.
-    case opaque(file: URL)
     /// No pixel of the picture is visible, or all of it has the colour of its border.
     case empty(file: URL)
     /// What is visible of the picture is smaller than `minimum` pixels on its longer side.
@@ -22,9 +19,6 @@ extension ArtworkError {
         switch self {
         case .unreadable(let error):
             "\(error)"
-        case .opaque(let file):
-            "\(file.displayPath) has no transparency and a border of several colours, expected a logo by itself. "
-                + "Cut it out and save it as a PNG with a transparent background, or put it on one plain colour."
         case .empty(let file):
             "\(file.displayPath) shows nothing: it is transparent or of one colour all over, expected a logo. "
                 + "Save the logo as a PNG with a transparent background."

@@ -21,6 +21,13 @@ struct ArtworkParts {
         labels = []
         circle = Circle(holding: Self.hull(of: image) { _ in true })
         tones = Self.tones(of: image)
+        if picture.keepsBackground {
+            // Parts of the logo cannot be told from those of its background.
+            labels = [Int](repeating: 0, count: image.width * image.height)
+            toneOfPart = [0]
+            count = 1
+            return
+        }
         let toneOfPixel = (0..<(image.width * image.height)).map { place in
             isSolid(place) ? nearestTone(to: image.color(at: place)) : -1
         }

@@ -4,6 +4,8 @@ internal import Foundation
 struct ArtworkPicture {
     /// With alpha, not premultiplied.
     let image: Image
+    /// Whether the picture has neither transparency nor a border of one colour, so that all of it is taken as the logo.
+    let keepsBackground: Bool
 
     /// The longer side at most: a mark is hardly ever drawn larger.
     static let longestSide = 256
@@ -25,8 +27,9 @@ struct ArtworkPicture {
             decoded.channels < 4
             || stride(from: 3, to: decoded.samples.count, by: 4).allSatisfy { decoded.samples[$0] == 255 }
         let cutOut = isOpaque ? decoded.laidOnWhite().withoutBorderColor() : decoded
-        guard let cutOut else { throw .opaque(file: file) }
-        guard let trimmed = cutOut.trimmed(alphaAbove: Self.visibleAlpha) else { throw .empty(file: file) }
+        keepsBackground = cutOut == nil
+        let visible = cutOut ?? decoded.laidOnWhite().withOpaqueAlpha()
+        guard let trimmed = visible.trimmed(alphaAbove: Self.visibleAlpha) else { throw .empty(file: file) }
         guard max(trimmed.width, trimmed.height) >= Self.shortestSide else {
             throw .tooSmall(file: file, width: trimmed.width, height: trimmed.height, minimum: Self.shortestSide)
         }
@@ -68,6 +71,16 @@ extension Image {
                 result.samples[4 * place + channel] = UInt8(min(max(color[channel], 0), 255) + 0.5)
             }
             result.samples[4 * place + 3] = UInt8(alpha * 255 + 0.5)
+        }
+        return result
+    }
+
+    /// An RGB image with an alpha channel in which every pixel is visible.
+    fileprivate func withOpaqueAlpha() -> Image {
+        var result = Image(width: width, height: height, channels: 4)
+        for place in 0..<(width * height) {
+            for channel in 0..<3 { result.samples[4 * place + channel] = samples[3 * place + channel] }
+            result.samples[4 * place + 3] = 255
         }
         return result
     }

@@ -49,7 +49,8 @@ struct Inks {
         func ink(on other: Color) -> Color {
             .contrasting(with: other, by: contrast, saturation: saturation, &random)
         }
-        if style == .own, !tones.isEmpty, tones[mainTone % tones.count].isVisible(on: ground, contrast: contrast * 0.75)
+        if style == .own, !tones.isEmpty,
+            artwork.keepsOwnColors || tones[mainTone % tones.count].isVisible(on: ground, contrast: contrast * 0.75)
         {
             self.style = .own
             inks = tones.map { .own($0) }

@@ -6,6 +6,8 @@ struct PictureMarks: Sendable {
     let tones: [Color]
     let inkedTones: [Set<Int>]
     let isMirrorSymmetric: Bool
+    /// Whether the picture is a rectangle with a background of its own.
+    let keepsBackground: Bool
     /// Near misses of which there are few: parts missing, halves, and the mirror image.
     private let prepared: [(kind: String, design: Design)]
     /// The mark without each of its parts, unless it has but one.
@@ -19,14 +21,16 @@ struct PictureMarks: Sendable {
     /// From which share of a common area on two silhouettes are the same to the eye.
     private static let overlapLimit: Float = 0.92
 
-    init(_ parts: ArtworkParts) {
+    init(_ parts: ArtworkParts, keepsBackground: Bool = false) {
         let design = parts.design()
         self.design = design
+        self.keepsBackground = keepsBackground
         tones = parts.tones
         inkedTones = parts.inkedTones
         let likeness = Likeness(design, inked: inkedTones, turnsFully: true)
         self.likeness = likeness
-        isMirrorSymmetric = !Self.isOther(design.mirrored, likeness)
+        // The silhouette of a rectangle is symmetric, but what is in it need not be.
+        isMirrorSymmetric = !keepsBackground && !Self.isOther(design.mirrored, likeness)
         let withoutOne = parts.count > 1 ? (0..<parts.count).map { parts.elements(without: $0) } : []
         self.withoutOne = withoutOne
         weighty = withoutOne.indices.filter { Self.isOther(Design(fitting: withoutOne[$0]), likeness) }

@@ -48,7 +48,8 @@ struct Scene {
         let mainTone = mark.mainTone
         wordmark = random.chance(0.5) ? Lettering.standard.wordmark(tone: mainTone, &random) : []
 
-        let style: Inks.Style = random.chance(0.3) ? .own : random.chance(0.65) ? .mono : .colors
+        let chosen: Inks.Style = random.chance(0.3) ? .own : random.chance(0.65) ? .mono : .colors
+        let style = artwork.keepsOwnColors ? .own : chosen
         let behind = ground.average(around: middle, radius: span / 2)
         if random.chance(0.35) {
             let holdsAll = !wordmark.isEmpty && random.chance(0.6)
@@ -97,7 +98,9 @@ struct Scene {
                 .filled
             }
         let wobble = random.chance(0.12) ? random.uniform(in: 0.02...0.055) : 0
-        return Inking(style: style, wobble: wobble, opacity: 1, noise: ValueNoise(&random))
+        let noise = ValueNoise(&random)
+        return artwork.keepsOwnColors
+            ? Inking(noise: noise) : Inking(style: style, wobble: wobble, opacity: 1, noise: noise)
     }
 
     /// Computes the picture.
