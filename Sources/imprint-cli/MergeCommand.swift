@@ -97,6 +97,9 @@ struct MergeCommand: ParsableCommand {
                     format:
                         "Noise of deviation %.3g was added to each number: the model is (ε, δ)-private for each person with "
                         + "ε = %.4g and δ = %g.", privacy.deviation, privacy.epsilon, privacy.delta))
+            Terminal.note(
+                "That requires that each file is of another person: copies are refused, but two different files of one person cannot be "
+                    + "detected.")
             if seed != nil { Terminal.warn("That holds only while nobody knows the number given with --seed.") }
         }
         if !merge.leftOutLabels.isEmpty {

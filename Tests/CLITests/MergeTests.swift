@@ -23,6 +23,8 @@ import Testing
                 record: Personalization.Record(examples: ["dark": 3, name: 1])
             ).write(to: folder.appending(path: "\(name).delta"))
         }
+        try FileManager.default.copyItem(
+            at: folder.appending(path: "one.delta"), to: folder.appending(path: "copy.delta"))
     }
 
     @Test("Merges personalizations, and says what came of it in words and in JSON") func merge() throws {
@@ -55,6 +57,17 @@ import Testing
         }
     }
 
+    @Test("Where ε is printed, so is that each file must be of another person") func precondition() throws {
+        try withTemporaryFolder { folder in
+            try writeFiles(to: folder)
+            let run = try imprint(
+                "merge", "base.imprint", "one.delta", "two.delta", "--output", "m", "--clip", "0.5", "--noise", "1",
+                folder: folder)
+            #expect(run.status == 0 && run.errors.contains("ε = 4.377"), "\(run.errors)")
+            #expect(run.errors.contains("requires that each file is of another person"), "\(run.errors)")
+        }
+    }
+
     @Test(
         "What cannot be merged is refused and nothing is written",
         arguments: [
@@ -64,6 +77,7 @@ import Testing
             ("base.imprint one.delta --output ./one.delta", 64, "--output: ./one.delta: the file is a file to merge"),
             ("base.imprint one.delta --output base.imprint", 64, "--output: base.imprint: the file is the model"),
             ("base.imprint one.delta ./one.delta --output m", 64, "./one.delta is given twice"),
+            ("base.imprint one.delta two.delta copy.delta --output m", 1, "copy.delta: holds the same changes as"),
             ("base.imprint one.delta --output m --noise 1", 64, "add --clip"),
             ("base.imprint one.delta --output m --seed 1", 64, "add --noise"),
             ("base.imprint one.delta --output m --clip 0", 64, "--clip is 0.0, expected more than 0"),

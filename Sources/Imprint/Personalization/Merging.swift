@@ -45,8 +45,8 @@ extension WeightsFile {
     /// z · C) / Σ wᵢ with wᵢ = min(nᵢ / n̂, 1) and n̂ the median of nᵢ (McMahan et al., "Learning differentially private recurrent language
     /// models", 2018), in each number of the head and of the weights that anyone has factors for; added labels are left out.
     /// docs/merging.md says what this promises.
-    /// - Parameter personalizations: One of each user, in any order.
-    /// - Throws: `WeightsFileError` where one of them was made for another model or does not fit, `ImprintError.invalidSetting` for none of
+    /// - Parameter personalizations: One of each user, in any order. Copies are refused; two different ones of the same user cannot be detected.
+    /// - Throws: `WeightsFileError` where one of them was made for another model, does not fit or is a copy of another one, `ImprintError.invalidSetting` for none of
     ///   them or a setting outside its range, `NetworkError.outOfMemory`.
     public func merging(_ personalizations: [Personalization], options: MergeOptions = MergeOptions()) throws -> Merge {
         try options.check()
@@ -54,6 +54,7 @@ extension WeightsFile {
             throw ImprintError.invalidSetting(name: "personalizations", found: "none", expected: "one at least")
         }
         for personalization in personalizations { try check(personalization) }
+        try checkDistinct(personalizations)
         let average = Average(self, personalizations, options)
         let all = personalizations.flatMap(\.addedLabels).firstOfEach
         let added = options.noise == nil ? all : []

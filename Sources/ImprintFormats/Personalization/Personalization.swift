@@ -196,6 +196,27 @@ extension WeightsFile {
     /// The labels of the head's outputs, in order: all, or where it spots marks theirs.
     package var headLabels: [String] { spotting.map { $0.marks.map(\.label) } ?? labels }
 
+    /// Checks that no personalization is a copy of another one: that no two change the model in the same way.
+    ///
+    /// What the copies record about their photos does not matter. Two different saves of one person cannot be told from those of two.
+    package func checkDistinct(_ personalizations: [Personalization]) throws {
+        struct Change: Hashable {
+            let addedLabels: [String]
+            let columns: [Personalization.Column]
+            let factors: [Personalization.Factors]
+        }
+        func name(_ position: Int) -> String { personalizations[position].path ?? "personalization \(position + 1)" }
+        var first: [Change: Int] = [:]
+        for (position, personalization) in personalizations.enumerated() {
+            let change = Change(
+                addedLabels: personalization.addedLabels, columns: personalization.columns,
+                factors: personalization.factors)
+            if let original = first.updateValue(position, forKey: change) {
+                throw WeightsFileError(path: name(position), problem: .copy(of: name(original)))
+            }
+        }
+    }
+
     /// Checks that a personalization was made for this model.
     package func check(_ personalization: Personalization) throws {
         let path = personalization.path ?? "the personalization"

@@ -24,6 +24,8 @@ public struct WeightsFileError: DescribedError, Equatable {
         case notAPersonalization(found: String)
         /// A personalization of another model.
         case otherBase(found: String, expected: String)
+        /// A personalization with the same changes as another one that is merged with it.
+        case copy(of: String)
         /// A safetensors file that some other program wrote.
         case foreign
         /// The format is newer than this version of Imprint, which reads files of the kind up to `newest`.
@@ -67,6 +69,9 @@ public struct WeightsFileError: DescribedError, Equatable {
             case .otherBase(let found, let expected):
                 "was made for another model, that with the digest \(found.prefix(16))…, and this one has \(expected.prefix(16))…; "
                     + "use it with its own model, or personalize this one anew"
+            case .copy(let original):
+                "holds the same changes as \(original), so it counts as the same person. Expected one personalization per person. "
+                    + "Leave one of the two files out"
             case .foreign:
                 "is a safetensors file, but not one of Imprint's: its metadata has no imprint.format; "
                     + "train a model with imprint train"

@@ -197,6 +197,27 @@ import Testing
         }
     }
 
+    @Test("A copy of a personalization is refused, also under another name and with another record") func copies()
+        throws
+    {
+        let mine = try personalization(["cat": ([1, 2, 3], 1)], examples: ["cat": 1])
+        let other = try personalization(["cat": ([1, 2, 4], 1)], examples: ["cat": 1])
+        let relabelled = try personalization(["cat": ([1, 2, 3], 1)], examples: ["cat": 20])
+        try withTemporaryFolder { folder in
+            let (first, second) = (folder.appending(path: "anna.imprint"), folder.appending(path: "ben.imprint"))
+            try mine.write(to: first)
+            try FileManager.default.copyItem(at: first, to: second)
+            let files = try [first, second].map { try Personalization(contentsOf: $0) }
+            #expect(throws: WeightsFileError(path: second.path, problem: .copy(of: first.path))) {
+                try base().merging([files[0], other, files[1]], options: MergeOptions(clip: 1, noise: 1))
+            }
+        }
+        #expect(throws: WeightsFileError(path: "personalization 3", problem: .copy(of: "personalization 1"))) {
+            try base().merging([mine, other, relabelled])
+        }
+        #expect(try base().merging([mine, other]).users == 2)
+    }
+
     @Test(
         "Settings outside their ranges are refused",
         arguments: [
