@@ -51,8 +51,7 @@ struct ExportCommand: ParsableCommand {
             valueName: "file"))
     var categories: String?
 
-    @Flag(help: ArgumentHelp("Print JSON, one object per line."))
-    var json = false
+    @OptionGroup var common: CommonOptions
 
     func validate() throws {
         try requirePaths([model] + [categories].compactMap { $0 })
@@ -106,10 +105,12 @@ struct ExportCommand: ParsableCommand {
                 try weights.write(to: target, as: int8 ? .int8 : float16 ? .float16 : .float32)
             }
         } catch let error as ExportError {
-            if json { try Terminal.emit(Line(event: "failed", output: output, unsupported: error.unsupportedLayers)) }
+            if common.json {
+                try Terminal.emit(Line(event: "failed", output: output, unsupported: error.unsupportedLayers))
+            }
             throw error
         }
-        if json {
+        if common.json {
             try Terminal.emit(Line(event: "finished", output: output, unsupported: []))
         } else {
             Terminal.note("Wrote \(output).")

@@ -51,8 +51,7 @@ struct ImportCommand: ParsableCommand {
         help: "How photos are fitted into the input, where Imprint did not export the model (default: center-crop).")
     var cropAndScale: CropAndScale?
 
-    @Flag(help: "Print one JSON object per line to standard output; everything else goes to standard error.")
-    var json = false
+    @OptionGroup var common: CommonOptions
 
     func validate() throws {
         try requirePaths([file] + [prototxt].compactMap { $0 })
@@ -85,7 +84,7 @@ struct ImportCommand: ParsableCommand {
             for note in notes { Terminal.note(note) }
             let url = URL(filePath: output)
             try model.weights.write(to: url)
-            if json {
+            if common.json {
                 let network = model.weights.network
                 try Terminal.emit(
                     Finished(
@@ -100,7 +99,7 @@ struct ImportCommand: ParsableCommand {
                 )
             }
         } catch let error as ImportError {
-            if case .unsupported(let operations) = error.problem, json {
+            if case .unsupported(let operations) = error.problem, common.json {
                 try Terminal.emit(Failed(unsupported: operations))
             }
             throw error

@@ -40,8 +40,7 @@ struct MergeCommand: ParsableCommand {
             valueName: "number"))
     var seed: UInt64?
 
-    @Flag(help: ArgumentHelp("Print JSON, one object per line."))
-    var json = false
+    @OptionGroup var common: CommonOptions
 
     func validate() throws {
         try requirePaths([model, output] + personalizations)
@@ -72,7 +71,7 @@ struct MergeCommand: ParsableCommand {
         let merge = try base.merging(
             personalizations.map { try Personalization(contentsOf: URL(filePath: $0)) }, options: options)
         try merge.weights.write(to: target)
-        if json {
+        if common.json {
             try Terminal.emit(
                 FinishedLine(
                     output: output, users: merge.users, examples: merge.examples, added: merge.addedLabels,
