@@ -38,7 +38,9 @@ struct AugmentCommand: ParsableCommand {
     var epochs = 8
 
     @Option(
-        help: "What variations and pictures follow from: those of training with the same seed and no validation.")
+        help:
+            "What variations and pictures follow from: those of training with the same seed and no validation. (default: 0)",
+        transform: seedNumber)
     var seed: UInt64 = 0
 
     @OptionGroup var common: CommonOptions

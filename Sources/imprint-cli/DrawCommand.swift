@@ -24,7 +24,9 @@ struct DrawCommand: ParsableCommand {
     @Option(help: "How many images to draw in all. (default: as the recipe says)")
     var count: Int?
 
-    @Option(help: "What the images follow from: the same seed draws the same images. (default: as the recipe says)")
+    @Option(
+        help: "What the images follow from: the same seed draws the same images. (default: as the recipe says)",
+        transform: seedNumber)
     var seed: UInt64?
 
     @Option(help: ArgumentHelp("A picture to write of the first 40 images of each label.", valueName: "file.png"))

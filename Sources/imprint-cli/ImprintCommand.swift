@@ -10,11 +10,12 @@ enum Main {
                 ExitCode.validationFailure,
                 "Error: \(visible(name)) is no option; a file of that name is ./\(visible(name)).")
         }
+        let arguments = CommandLineArguments.joiningNegativeNumbers(Array(CommandLine.arguments.dropFirst()))
         var command: any ParsableCommand
         do {
-            command = try ImprintCommand.parseAsRoot()
+            command = try ImprintCommand.parseAsRoot(arguments)
         } catch {
-            end(error, message(forWrongUsage: error))
+            end(error, message(forWrongUsage: error, arguments))
         }
         do {
             if var command = command as? any AsyncParsableCommand {
@@ -31,8 +32,7 @@ enum Main {
     }
 
     /// What is said of wrong usage; no argument passes for lines of the tool's own in it.
-    private static func message(forWrongUsage error: any Error) -> String {
-        let arguments = Array(CommandLine.arguments.dropFirst())
+    private static func message(forWrongUsage error: any Error, _ arguments: [String]) -> String {
         let shown = arguments.map { visible($0) }
         guard shown != arguments else { return ImprintCommand.fullMessage(for: error) }
         do {

@@ -37,22 +37,23 @@ struct MergeCommand: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Compute noise from this number, to repeat an experiment; without it noise is secret, as privacy needs.",
-            valueName: "number"))
+            valueName: "number"), transform: seedNumber)
     var seed: UInt64?
 
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
         try requirePaths([model, output] + personalizations)
+        do {
+            // Ranges first; a missing --clip is reported below.
+            try MergeOptions(clip: clip ?? noise.map { _ in 1 }, noise: noise, delta: delta).check()
+        } catch {
+            throw ValidationError("--\(error).")
+        }
         if noise != nil && clip == nil {
             throw ValidationError("--noise is a multiple of the norm of --clip; add --clip.")
         }
         if seed != nil && noise == nil { throw ValidationError("--seed is for noise; add --noise.") }
-        do {
-            try options.check()
-        } catch {
-            throw ValidationError("--\(error).")
-        }
         var seen = Set<String>()
         for path in personalizations where !seen.insert(resolvedPath(path)).inserted {
             throw ValidationError("\(path) is given twice, expected one personalization of each person; leave one out.")

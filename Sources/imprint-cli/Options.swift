@@ -50,6 +50,14 @@ func require<Value: Comparable>(_ value: Value, _ option: String, in range: Clos
     }
 }
 
+/// Reads a random seed.
+func seedNumber(_ text: String) throws -> UInt64 {
+    guard let seed = UInt64(text) else {
+        throw ValidationError("expected a whole number from 0 to \(UInt64.max).")
+    }
+    return seed
+}
+
 /// Checks that no path is empty, as that of a variable that is not set; it would mean the current folder.
 func requirePaths(_ paths: [String]) throws {
     if paths.contains("") { throw ValidationError("A path is empty, expected the name of a file or folder.") }

@@ -84,7 +84,9 @@ struct TrainingOptions: ParsableArguments {
             valueName: "number"))
     var rehearsal = 512
 
-    @Option(help: "What everything random follows from: the same seed gives the same weights.")
+    @Option(
+        help: "What everything random follows from: the same seed gives the same weights. (default: 0)",
+        transform: seedNumber)
     var seed: UInt64 = 0
 
     @Option(help: "How numbers are stored: float32, or float16 for half the size.")

@@ -14,6 +14,7 @@ import Testing
         let subcommands: [Command]?
 
         var testDescription: String { commandName }
+        var options: [Argument] { (arguments ?? []).filter { $0.kind == "option" } }
 
         /// Words that fill in all arguments and the required options but for one.
         func words(without option: String) -> [String] {
@@ -34,9 +35,19 @@ import Testing
         let kind: String
         let names: [Name]?
         let isOptional: Bool
+        let valueName: String?
         let allValues: [String]?
 
         var name: String { names?.last?.name ?? "" }
+
+        /// Whether the value is one number in a range: neither text, a path nor one of a few words.
+        var isNumeric: Bool {
+            let texts = [
+                "output", "file", "folder", "model", "network", "name", "words", "labels", "what", "label=file",
+                "label=path", "file.html", "file.png", "file or auto",
+            ]
+            return !texts.contains(valueName ?? "") && valueName != "numbers" && (allValues ?? []).isEmpty
+        }
     }
 
     /// All verbs but help.
@@ -47,12 +58,52 @@ import Testing
         return (usage.command.subcommands ?? []).filter { $0.commandName != "help" }
     }()
 
-    @Test("All verbs are listed") func verbsAreListed() { #expect(Self.verbs.count == 15) }
+    @Test("All verbs and their numeric options are found")
+    func verbsAreListed() {
+        #expect(Self.verbs.count == 15)
+        let numeric = Self.verbs.flatMap { verb in
+            verb.options.filter(\.isNumeric).map { "\(verb.commandName) \($0.name)" }
+        }
+        for option in ["train seed", "merge clip", "personalize memory", "import input-size", "bench seconds"] {
+            #expect(numeric.contains(option))
+        }
+        for option in ["train output", "import mean", "audit validation", "export to"] {
+            #expect(!numeric.contains(option))
+        }
+    }
+
+    @Test("A negative number is answered with the range of the option", arguments: verbs)
+    func negativeNumbers(verb: Command) throws {
+        for option in verb.options where option.isNumeric {
+            for value in ["-1", "-0.5"] {
+                let run = try run(
+                    tool, [verb.commandName] + verb.words(without: option.name) + ["--\(option.name)", value])
+                #expect(run.status == 64, "\(option.name) \(value): \(run.errors)")
+                let first = run.errors.prefix { $0 != "\n" }
+                // Of a whole number, the parser itself refuses a fraction.
+                let isRange = first.contains("expected") && first.dropFirst("Error: ".count).contains(where: \.isNumber)
+                #expect(isRange || (value == "-0.5" && first.contains("'-0.5' is invalid")), "\(option.name): \(first)")
+                #expect(first.contains("--\(option.name)"), "\(first)")
+            }
+        }
+    }
+
+    @Test("An option in the place of a value is a missing value, and negative numbers may be values")
+    func missingValues() throws {
+        for option in ["--json", "--seed"] {
+            let run = try imprint("train", "photos", "--output", option)
+            #expect(run.status == 64 && run.errors.contains("Missing value for '--output <output>'"), "\(run.errors)")
+        }
+        let mean = try imprint("import", "none.onnx", "--output", "x", "--mean", "-1,-2.5,-3", "--scale", "-.5")
+        #expect(mean.status == 1 && mean.errors.contains("none.onnx"), "\(mean.errors)")
+        let file = try imprint("audit", "--", "-1")
+        #expect(file.status == 1 && file.errors.contains("-1"), "\(file.errors)")
+    }
 
     @Test("Every verb takes --json and --threads, and gives the range of threads", arguments: verbs)
     func threads(verb: Command) throws {
         #expect((verb.arguments ?? []).contains { $0.kind == "flag" && $0.name == "json" })
-        for count in ["0", "1000"] {
+        for count in ["0", "1000", "-2"] {
             let run = try run(tool, [verb.commandName] + verb.words(without: "threads") + ["--threads", count])
             #expect(
                 run.status == 64 && run.errors.contains("--threads is \(count), expected 1 to 256."), "\(run.errors)")
