@@ -26,4 +26,37 @@ enum CommandLineArguments {
             return Double(part.dropLast(unit.count)) != nil
         }
     }
+
+    /// What is wrong with the verb; `nil` if it exists, or if the first argument is an option.
+    static func problemWithVerb(_ arguments: [String]) -> String? {
+        let verbs = ImprintCommand.configuration.subcommands.compactMap { $0.configuration.commandName }
+        let words = arguments.first == "help" ? arguments.dropFirst() : arguments[...]
+        guard let verb = words.first, !verb.hasPrefix("-"), !(verbs + ["help"]).contains(verb) else { return nil }
+        let suggestion = suggestion(for: verb, from: verbs).map { " Did you mean \($0)?" } ?? ""
+        return "imprint \(shown(verb)): there is no such verb.\(suggestion) The verbs are "
+            + verbs.joined(separator: ", ") + "; imprint --help describes them."
+    }
+
+    /// The verb that a misspelt or abbreviated word stands for.
+    private static func suggestion(for word: String, from verbs: [String]) -> String? {
+        let word = word.lowercased()
+        if word.count > 1, let verb = verbs.first(where: { $0.hasPrefix(word) }) { return verb }
+        let nearest = verbs.map { (verb: $0, distance: editDistance(word, $0)) }.min { $0.distance < $1.distance }
+        return nearest.flatMap { $0.distance <= 2 ? $0.verb : nil }
+    }
+
+    /// The Levenshtein distance: how many characters to insert, delete or replace.
+    private static func editDistance(_ first: String, _ second: String) -> Int {
+        var distances = Array(0...second.count)
+        for (row, character) in first.enumerated() {
+            var diagonal = row
+            distances[0] = row + 1
+            for (column, other) in second.enumerated() {
+                let replaced = diagonal + (character == other ? 0 : 1)
+                diagonal = distances[column + 1]
+                distances[column + 1] = min(replaced, diagonal + 1, distances[column] + 1)
+            }
+        }
+        return distances[second.count]
+    }
 }

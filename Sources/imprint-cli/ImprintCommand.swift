@@ -11,6 +11,9 @@ enum Main {
                 "Error: \(visible(name)) is no option; a file of that name is ./\(visible(name)).")
         }
         let arguments = CommandLineArguments.joiningNegativeNumbers(Array(CommandLine.arguments.dropFirst()))
+        if let problem = CommandLineArguments.problemWithVerb(arguments) {
+            end(ExitCode.validationFailure, "Error: \(problem)")
+        }
         var command: any ParsableCommand
         do {
             command = try ImprintCommand.parseAsRoot(arguments)

@@ -109,4 +109,28 @@ import Testing
                 run.status == 64 && run.errors.contains("--threads is \(count), expected 1 to 256."), "\(run.errors)")
         }
     }
+
+    @Test(
+        "A misspelt verb is answered with the nearest one and all others",
+        arguments: [
+            (
+                "clasify m x",
+                "imprint clasify: there is no such verb. Did you mean classify? The verbs are train, evaluate,"
+            ),
+            ("trian photos", "Did you mean train?"), ("Evaluate m photos", "Did you mean evaluate?"),
+            ("eval m photos", "Did you mean evaluate?"),
+            ("help inspct", "imprint inspct: there is no such verb. Did you mean inspect?"),
+            ("recognise x", "imprint recognise: there is no such verb. The verbs are"),
+        ])
+    func misspeltVerbs(job: String, message: String) throws {
+        let run = try shell("$imprint \(job)", folder: packageFolder)
+        #expect(run.status == 64 && run.output.isEmpty && run.errors.contains(message), "\(run.errors)")
+        #expect(run.errors.contains("studio, bench; imprint --help describes them."))
+    }
+
+    @Test("A misspelt option is answered with the nearest one")
+    func misspeltOptions() throws {
+        let run = try imprint("classify", "m", "x", "--treshold", "0.5")
+        #expect(run.status == 64 && run.errors.contains("Did you mean '--threshold'?"), "\(run.errors)")
+    }
 }
