@@ -83,7 +83,7 @@ struct AugmentCommand: ParsableCommand {
         try writeContactSheet(sheet.image, to: contactSheet)
         let shown = sheet.shown.map { $0.url.path(percentEncoded: false) }
         if common.json {
-            try Terminal.emit(
+            try Terminal.report(
                 FinishedLine(
                     images: shown, epochs: epochs, output: contactSheet, skipped: sheet.skipped.map(SkippedLine.init)))
         } else {
@@ -112,7 +112,7 @@ struct AugmentCommand: ParsableCommand {
         }
         try writeContactSheet(ContactSheet.make(images, columns: epochs), to: contactSheet)
         if common.json {
-            try Terminal.emit(CompositesLine(rows: rows, output: contactSheet))
+            try Terminal.report(CompositesLine(rows: rows, output: contactSheet))
         } else {
             Terminal.note("The rows of \(contactSheet), from the top:")
             for row in rows {

@@ -69,7 +69,7 @@ struct DrawCommand: ParsableCommand {
         }
         let labels = recipe.labels.map(\.name)
         if common.json {
-            try Terminal.emit(FinishedLine(count: count, labels: labels, output: output))
+            try Terminal.report(FinishedLine(count: count, labels: labels, output: output))
         } else {
             Terminal.note("Drew \(count) images of \(shown(labels)) into \(output).")
         }

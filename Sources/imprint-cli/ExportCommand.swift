@@ -106,12 +106,12 @@ struct ExportCommand: ParsableCommand {
             }
         } catch let error as ExportError {
             if common.json {
-                try Terminal.emit(Line(event: "failed", output: output, unsupported: error.unsupportedLayers))
+                try Terminal.report(Line(event: "failed", output: output, unsupported: error.unsupportedLayers))
             }
             throw error
         }
         if common.json {
-            try Terminal.emit(Line(event: "finished", output: output, unsupported: []))
+            try Terminal.report(Line(event: "finished", output: output, unsupported: []))
         } else {
             Terminal.note("Wrote \(output).")
         }

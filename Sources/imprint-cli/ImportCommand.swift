@@ -86,7 +86,7 @@ struct ImportCommand: ParsableCommand {
             try model.weights.write(to: url)
             if common.json {
                 let network = model.weights.network
-                try Terminal.emit(
+                try Terminal.report(
                     Finished(
                         output: output, layers: network.nodes.count,
                         parameters: model.weights.parameters.layout.trainableCount,
@@ -100,7 +100,7 @@ struct ImportCommand: ParsableCommand {
             }
         } catch let error as ImportError {
             if case .unsupported(let operations) = error.problem, common.json {
-                try Terminal.emit(Failed(unsupported: operations))
+                try Terminal.report(Failed(unsupported: operations))
             }
             throw error
         }

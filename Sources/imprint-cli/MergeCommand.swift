@@ -73,7 +73,7 @@ struct MergeCommand: ParsableCommand {
             personalizations.map { try Personalization(contentsOf: URL(filePath: $0)) }, options: options)
         try merge.weights.write(to: target)
         if common.json {
-            try Terminal.emit(
+            try Terminal.report(
                 FinishedLine(
                     output: output, users: merge.users, examples: merge.examples, added: merge.addedLabels,
                     leftOut: merge.leftOutLabels, epsilon: .some(merge.privacy?.epsilon),

@@ -188,7 +188,7 @@ struct PersonalizeCommand: ParsableCommand {
         for image in result.skipped { Terminal.note("Skipped: \(image.reason)") }
         let personalization = session.personalization
         if common.json {
-            try Terminal.emit(
+            try Terminal.report(
                 FinishedLine(
                     seconds: result.seconds, bytes: bytes, output: output, base: personalization?.base,
                     labels: session.classifier.labels, added: personalization?.addedLabels ?? [],

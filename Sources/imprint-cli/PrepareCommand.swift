@@ -49,7 +49,7 @@ struct PrepareCommand: ParsableCommand {
         }
         let seconds = (clock.now - start).seconds
         if common.json {
-            try Terminal.emit(
+            try Terminal.report(
                 FinishedLine(
                     images: outcome.images, unchanged: outcome.unchanged,
                     skipped: outcome.skipped.map(SkippedLine.init),

@@ -9,7 +9,7 @@ enum Terminal {
 
     /// Makes a job independent of whoever reads what it prints.
     static func prepare() {
-        // Writing to a pipe that nobody reads any more is an error like others, not the end of the process.
+        // A closed pipe must not end a job that writes files. `emit` and `show` end the process themselves.
         signal(SIGPIPE, SIG_IGN)
         // A stream that is closed would lend its number to the next file that is opened, and print into it.
         for stream in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] where fcntl(stream, F_GETFD) == -1 {
@@ -53,24 +53,58 @@ enum Terminal {
     static func draw(_ text: String) { try? FileHandle.standardError.write(contentsOf: Data(text.utf8)) }
 
     /// Prints a result for people on lines of its own to standard output; what is not this tool's own stands `shown` in them.
+    ///
+    /// If the reader has closed the pipe, the process ends quietly with SIGPIPE, as other command-line tools do.
     /// - Throws: `FileError` where it cannot be written.
-    static func show(_ text: String) throws { try write(visible(text, keepsLines: true)) }
-
-    /// Prints one JSON object on a line of its own to standard output.
-    /// - Throws: `FileError` where it cannot be written.
-    static func emit(_ value: some Encodable) throws {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        try write(visibleJSON(String(decoding: try encoder.encode(value), as: UTF8.self)))
+    static func show(_ text: String) throws {
+        if try !print(visible(text, keepsLines: true)) { endBySIGPIPE() }
     }
 
-    private static func write(_ text: String) throws {
-        do {
-            try FileHandle.standardOutput.write(contentsOf: Data((text + "\n").utf8))
-        } catch {
-            throw FileError.cannotWrite(
-                path: "standard output", reason: String(cString: strerror(errno)), remedy: "check where it leads")
+    /// Prints one JSON object on a line of its own to standard output.
+    ///
+    /// If the reader has closed the pipe, the process ends quietly with SIGPIPE, as other command-line tools do.
+    /// - Throws: `FileError` where it cannot be written.
+    static func emit(_ value: some Encodable) throws {
+        if try !print(json(value)) { endBySIGPIPE() }
+    }
+
+    /// Prints one JSON object about a job whose result is a file; if the reader has closed the pipe, the job continues.
+    /// - Throws: `FileError` if it cannot be written for another reason.
+    static func report(_ value: some Encodable) throws { _ = try print(json(value)) }
+
+    private static func json(_ value: some Encodable) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return visibleJSON(String(decoding: try encoder.encode(value), as: UTF8.self))
+    }
+
+    /// Writes a line to standard output.
+    /// - Returns: `false` if the reader has closed the pipe.
+    private static func print(_ line: String) throws -> Bool {
+        var bytes = Array((line + "\n").utf8)[...]
+        while !bytes.isEmpty {
+            let count = bytes.withUnsafeBytes { write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+            if count >= 0 {
+                bytes = bytes.dropFirst(count)
+            } else if errno == EPIPE {
+                return false
+            } else if errno != EINTR {
+                throw FileError.cannotWrite(
+                    path: "standard output", reason: String(cString: strerror(errno)), remedy: "check where it leads")
+            }
         }
+        return true
+    }
+
+    /// Ends the process as writing to a closed pipe does by default.
+    private static func endBySIGPIPE() -> Never {
+        signal(SIGPIPE, SIG_DFL)
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, SIGPIPE)
+        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+        raise(SIGPIPE)
+        _exit(128 + SIGPIPE)
     }
 
     /// The width of the terminal in columns.

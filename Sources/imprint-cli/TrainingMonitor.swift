@@ -126,8 +126,8 @@ struct TrainingMonitor {
     private mutating func show(_ metrics: EpochMetrics, _ seconds: Double) {
         bar.clear()
         if json {
-            // Standard output may be closed by whoever reads it; training goes on.
-            try? Terminal.emit(EpochLine(metrics, seconds))
+            // Training continues even if the line cannot be written.
+            try? Terminal.report(EpochLine(metrics, seconds))
             return
         }
         var line =
@@ -158,7 +158,7 @@ struct TrainingMonitor {
             calibration: record.calibration, skipped: started.skipped.map(SkippedLine.init),
             lost: result.lost.map(SkippedLine.init))
         if json {
-            try Terminal.emit(line)
+            try Terminal.report(line)
         } else {
             let measured = started.validationImages > 0 ? "validation" : "training"
             Terminal.note(

@@ -23,6 +23,52 @@ import Testing
         }
     }
 
+    /// Runs a job whose reader has closed the pipe before it prints; the status is that of the job.
+    private func runUnread(_ job: String, folder: URL) throws -> CommandOutput {
+        let run = try shell("{ sleep 0.3; $imprint \(job); echo $? > status; } | true", folder: folder)
+        let status = try String(contentsOf: folder.appending(path: "status"), encoding: .utf8)
+        return CommandOutput(
+            status: try #require(Int32(status.trimmingCharacters(in: .newlines))), output: run.output,
+            errors: run.errors)
+    }
+
+    @Test("A job that writes a file succeeds if nobody reads its JSON lines")
+    func unreadJobs() throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 8)
+            for (job, file) in [
+                (Self.training.replacing("$imprint ", with: ""), "m.imprint"),
+                ("export m.imprint --to onnx --output m.onnx", "m.onnx"),
+                ("import m.onnx --output n.imprint", "n.imprint"), ("prepare photos --output copy", "copy/dark/0.jpg"),
+                ("personalize m.imprint photos --output me", "me"),
+                ("merge m.imprint me --output o.imprint", "o.imprint"),
+                ("augment photos --contact-sheet sheet.png --count 1 --epochs 1", "sheet.png"),
+                ("draw \(packageFolder.path)/datasets/two-circles.json --output drawn --count 2", "drawn"),
+            ] {
+                let run = try runUnread("\(job) --json", folder: folder)
+                #expect(run.status == 0, "\(job): \(run.errors)")
+                #expect(FileManager.default.fileExists(atPath: folder.appending(path: file).path), "\(job)")
+            }
+        }
+    }
+
+    @Test(
+        "A job that prints results ends by SIGPIPE and without a message if nobody reads them",
+        arguments: ["", "--json"])
+    func unreadResults(option: String) throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 8)
+            #expect(try shell(Self.training, folder: folder).status == 0)
+            for job in [
+                "inspect m.imprint", "evaluate m.imprint photos", "classify m.imprint photos/dark/0.png",
+                "compare m.imprint m.imprint --images photos", "audit photos",
+            ] {
+                let run = try runUnread("\(job) \(option)", folder: folder)
+                #expect(run.status == 128 + SIGPIPE && run.errors.isEmpty, "\(job): \(run.status) \(run.errors)")
+            }
+        }
+    }
+
     @Test("Results that cannot be written are an error", arguments: ["", "--json"])
     func unwritableResults(option: String) throws {
         try withTemporaryFolder { folder in
