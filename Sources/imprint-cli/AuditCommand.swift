@@ -120,10 +120,10 @@ private struct FinishedLine: Encodable {
     let ignored: Int
     let orientations: [String: Int]
     let profiles: [String: Int]
-    let imbalance: Double?
+    @NullIfMissing var imbalance: Double?
     let groups: Int
     let imagesInGroups: Int
-    let randomSplit: Audit.Leakage?
+    @NullIfMissing var randomSplit: Audit.Leakage?
     let seconds: Double
 
     init(_ audit: Audit, seconds: Double) {

@@ -64,7 +64,8 @@ private struct ImageLine: Encodable {
 private struct EvaluationLine: Encodable {
     let accuracy: Double
     let accuracyInterval: [Double]
-    let top5: Double?
+    /// `null` for up to five labels.
+    @NullIfMissing var top5: Double?
     let macroPrecision: Double
     let macroRecall: Double
     let macroF1: Double
@@ -75,8 +76,8 @@ private struct EvaluationLine: Encodable {
     let labels: [String]
     let confusion: [[Int]]
     let perLabel: [Evaluation.LabelMetrics]
-    /// `null` where there are two labels, but images of one of them only; missing for other numbers of labels.
-    let auc: Double??
+    /// `null` unless there are two labels and images of both.
+    @NullIfMissing var auc: Double?
     let skipped: [SkippedLine]
 
     init(_ evaluation: Evaluation) {
@@ -94,7 +95,7 @@ private struct EvaluationLine: Encodable {
         labels = evaluation.labels
         confusion = evaluation.confusion
         perLabel = evaluation.perLabel
-        auc = evaluation.labels.count == 2 ? .some(evaluation.auc) : nil
+        auc = evaluation.labels.count == 2 ? evaluation.auc : nil
         skipped = evaluation.skipped.map(SkippedLine.init)
     }
 }

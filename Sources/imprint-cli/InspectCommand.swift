@@ -152,21 +152,22 @@ private struct InspectionLine: Encodable {
     let network: String
     let labels: [String]
     let parameters: Int
-    let digest: String?
-    let base: String?
+    @NullIfMissing var digest: String?
+    @NullIfMissing var base: String?
     let layers: Int
     let preprocessing: Preprocessing
     /// Of how many training photos it keeps features.
     let rehearsal: Int
     /// The labels of each category, if there are any.
-    let categories: Categories?
-    let training: TrainingRecord?
+    @NullIfMissing var categories: Categories?
+    @NullIfMissing var training: TrainingRecord?
     let storage: WeightsFile.Storage
     let fileByteCount: Int
     /// The layers one by one.
     let nodes: [Network.LayerOverview]
     let multiplications: Int
     let memory: Network.PredictionMemory
+    /// Only with --plan, as `engine`.
     let plan: Plan.Overview?
     let engine: Engine?
 
@@ -190,33 +191,5 @@ private struct InspectionLine: Encodable {
         memory = inspection.network.memory
         plan = inspection.plan
         engine = plan.map { _ in Engine.current }
-    }
-
-    private enum CodingKeys: String, CodingKey {
-        case format, network, labels, parameters, digest, base, layers, preprocessing, rehearsal, training, storage
-        case categories, fileByteCount, nodes, multiplications, memory, plan, engine
-    }
-
-    /// Writes all keys; plan and engine are there where the plan was asked for; `null` where there is no value.
-    func encode(to encoder: any Encoder) throws {
-        var values = encoder.container(keyedBy: CodingKeys.self)
-        try values.encode(format, forKey: .format)
-        try values.encode(network, forKey: .network)
-        try values.encode(labels, forKey: .labels)
-        try values.encode(parameters, forKey: .parameters)
-        try values.encode(digest, forKey: .digest)
-        try values.encode(base, forKey: .base)
-        try values.encode(layers, forKey: .layers)
-        try values.encode(preprocessing, forKey: .preprocessing)
-        try values.encode(rehearsal, forKey: .rehearsal)
-        try values.encode(categories, forKey: .categories)
-        try values.encode(training, forKey: .training)
-        try values.encode(storage, forKey: .storage)
-        try values.encode(fileByteCount, forKey: .fileByteCount)
-        try values.encode(nodes, forKey: .nodes)
-        try values.encode(multiplications, forKey: .multiplications)
-        try values.encode(memory, forKey: .memory)
-        try values.encodeIfPresent(plan, forKey: .plan)
-        try values.encodeIfPresent(engine, forKey: .engine)
     }
 }

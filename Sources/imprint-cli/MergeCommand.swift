@@ -76,8 +76,7 @@ struct MergeCommand: ParsableCommand {
             try Terminal.report(
                 FinishedLine(
                     output: output, users: merge.users, examples: merge.examples, added: merge.addedLabels,
-                    leftOut: merge.leftOutLabels, epsilon: .some(merge.privacy?.epsilon),
-                    delta: .some(merge.privacy?.delta),
+                    leftOut: merge.leftOutLabels, epsilon: merge.privacy?.epsilon, delta: merge.privacy?.delta,
                     clipped: merge.clipped, keepsRehearsal: merge.weights.rehearsal != nil))
         } else {
             tell(merge)
@@ -123,8 +122,8 @@ private struct FinishedLine: Encodable {
     let added: [String]
     let leftOut: [String]
     /// `null` without noise.
-    let epsilon: Double??
-    let delta: Double??
+    @NullIfMissing var epsilon: Double?
+    @NullIfMissing var delta: Double?
     let clipped: Int
     let keepsRehearsal: Bool
 }

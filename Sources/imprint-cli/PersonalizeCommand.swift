@@ -193,8 +193,8 @@ struct PersonalizeCommand: ParsableCommand {
                     seconds: result.seconds, bytes: bytes, output: output, base: personalization?.base,
                     labels: session.classifier.labels, added: personalization?.addedLabels ?? [],
                     images: result.examples, skipped: result.skipped.map(SkippedLine.init), leftOut: result.leftOut,
-                    ending: result.ending.rawValue, accuracyBefore: .some(result.accuracy?.before),
-                    accuracyAfter: .some(result.accuracy?.after)))
+                    ending: result.ending.rawValue, accuracyBefore: result.accuracy?.before,
+                    accuracyAfter: result.accuracy?.after))
             return
         }
         if result.leftOut > 0 {
@@ -218,7 +218,7 @@ private struct FinishedLine: Encodable {
     let seconds: Double
     let bytes: Int
     let output: String
-    let base: String?
+    @NullIfMissing var base: String?
     let labels: [String]
     let added: [String]
     let images: Int
@@ -226,6 +226,6 @@ private struct FinishedLine: Encodable {
     let leftOut: Int
     let ending: String
     /// `null` where it was not measured.
-    let accuracyBefore: Double??
-    let accuracyAfter: Double??
+    @NullIfMissing var accuracyBefore: Double?
+    @NullIfMissing var accuracyAfter: Double?
 }

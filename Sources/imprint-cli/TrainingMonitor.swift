@@ -198,21 +198,22 @@ struct TrainingMonitor {
 
 private struct EpochLine: Encodable {
     let event = "epoch"
-    let metrics: EpochMetrics
+    let epoch: Int
+    let loss: Float
+    let accuracy: Float
+    @NullIfMissing var validationLoss: Float?
+    @NullIfMissing var validationAccuracy: Float?
+    let learningRate: Float
     let seconds: Double
 
     init(_ metrics: EpochMetrics, _ seconds: Double) {
-        self.metrics = metrics
+        epoch = metrics.epoch
+        loss = metrics.loss
+        accuracy = metrics.accuracy
+        validationLoss = metrics.validationLoss
+        validationAccuracy = metrics.validationAccuracy
+        learningRate = metrics.learningRate
         self.seconds = seconds
-    }
-
-    private enum Key: String, CodingKey { case event, seconds }
-
-    func encode(to encoder: any Encoder) throws {
-        try metrics.encode(to: encoder)
-        var values = encoder.container(keyedBy: Key.self)
-        try values.encode(event, forKey: .event)
-        try values.encode(seconds, forKey: .seconds)
     }
 }
 

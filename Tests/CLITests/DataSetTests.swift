@@ -54,6 +54,7 @@ import Testing
             #expect(finished["event"] as? String == "finished")
             #expect(finished["images"] as? Int == 12)
             #expect((finished["findings"] as? [String: Int])?["truncated"] == 1)
+            #expect(finished["randomSplit"] is NSNull && finished["imbalance"] is Double)
             #expect((finished["labels"] as? [[String: Any]])?.map { $0["validationImages"] as? Int } == [0, 1])
         }
     }

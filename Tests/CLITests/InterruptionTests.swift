@@ -69,6 +69,20 @@ import Testing
         }
     }
 
+    @Test("An epoch without validation has null for what was not measured")
+    func unvalidatedEpochs() throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 8)
+            let epoch = try #require(try shell("\(Self.training) --json", folder: folder).lines.first)
+            #expect(
+                epoch.keys.sorted() == [
+                    "accuracy", "epoch", "event", "learningRate", "loss", "seconds", "validationAccuracy",
+                    "validationLoss",
+                ])
+            #expect(epoch["validationLoss"] is NSNull && epoch["validationAccuracy"] is NSNull)
+        }
+    }
+
     @Test("Results that cannot be written are an error", arguments: ["", "--json"])
     func unwritableResults(option: String) throws {
         try withTemporaryFolder { folder in
