@@ -122,8 +122,9 @@ extension Network.Node: Hashable {
 /// Every kind of layer that a stored description may name; a new kind adds its line here.
 let layerKinds: [any Layer.Type] = [
     Add.self, Affine.self, AveragePool.self, BatchNormalization.self, Clip.self, Concat.self, Convolution.self,
-    Dense.self, Dropout.self, ELU.self, Flatten.self, GlobalAveragePool.self, GlobalMaxPool.self, HardSigmoid.self,
-    HardSwish.self, LeakyReLU.self, LocalResponseNormalization.self, MaxPool.self, Maximum.self, Mean.self,
+    Dense.self, Dropout.self, ELU.self, Erf.self, Flatten.self, GELU.self, GlobalAveragePool.self, GlobalMaxPool.self,
+    HardSigmoid.self, HardSwish.self, LayerNormalization.self, LeakyReLU.self, LocalResponseNormalization.self,
+    MaxPool.self, Maximum.self, Mean.self,
     Multiply.self, PReLU.self, Pad.self, ReLU.self, ReLU6.self, SelectChannels.self, Sigmoid.self, Softmax.self,
     Softplus.self, Swish.self, Tanh.self, UpsampleNearest.self,
 ]

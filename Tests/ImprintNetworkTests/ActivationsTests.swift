@@ -7,7 +7,7 @@ import Testing
     static let activations: [any Layer] = [
         ReLU(), ReLU6(), LeakyReLU(), Sigmoid(), HardSwish(), Clip(minimum: -2, maximum: 1), HardSigmoid(), PReLU(),
         PReLU(isShared: true), ELU(), Swish(), Tanh(), Softplus(), Affine(extent: .values),
-        LocalResponseNormalization(size: 1),
+        LocalResponseNormalization(size: 1), GELU(), GELU(approximatesTanh: true), Erf(),
     ]
 
     private func predict(_ layer: any Layer, _ values: [Float]) throws -> [Float] {
@@ -55,6 +55,11 @@ import Testing
         let formulas: [(any Layer, Double, (Double) -> Double)] = [
             (Swish(), 0, { $0 / (1 + exp(-$0)) }), (Tanh(), 0, { tanh($0) }),
             (Softplus(), 0, { max($0, 0) + log1p(exp(-abs($0))) }),
+            (Erf(), 0, { erf($0) }), (GELU(), 1e-6, { $0 / 2 * erfc(-$0 / 2.squareRoot()) }),
+            (
+                GELU(approximatesTanh: true), 1e-6,
+                { $0 / 2 * (1 + tanh((2 / Double.pi).squareRoot() * ($0 + 0.044715 * $0 * $0 * $0))) }
+            ),
             (ELU(alpha: 0.5), 4e-8, { $0 > 0 ? $0 : expm1($0) / 2 }),
         ]
         for (layer, lost, formula) in formulas {

@@ -132,7 +132,9 @@ import Testing
             Case(3, 5, 3, PReLU()), Case(3, 5, 17, PReLU(isShared: true)), Case(1, 1, 1, PReLU(), batch: 1),
             Case(3, 5, 3, PReLU(), frozen: ["1"]),
             Case(3, 5, 3, ELU()), Case(3, 5, 3, ELU(alpha: 0.3)), Case(3, 5, 3, Swish()), Case(3, 5, 3, Tanh()),
-            Case(3, 5, 3, Softplus()),
+            Case(3, 5, 3, Softplus()), Case(3, 5, 3, GELU()), Case(3, 5, 3, GELU(approximatesTanh: true)),
+            Case(3, 5, 3, Erf()), Case(3, 5, 3, LayerNormalization()), Case(2, 3, 17, LayerNormalization(epsilon: 0.1)),
+            Case(1, 1, 5, LayerNormalization(), batch: 1), Case(3, 5, 3, LayerNormalization(), frozen: ["1"]),
             Case(2, 3, 9, LocalResponseNormalization(size: 5, alpha: 2, bias: 0.5)),
             Case(2, 3, 6, LocalResponseNormalization(size: 4, alpha: 1, beta: 1.5, bias: 2), batch: 1),
             Case(2, 3, 3, LocalResponseNormalization(size: 9, alpha: 3)),
@@ -154,7 +156,7 @@ import Testing
         let activations: [any Layer] = [
             ReLU(), ReLU6(), LeakyReLU(slope: 0.1), Sigmoid(), HardSwish(), Dropout(rate: 0.3), PReLU(), Swish(),
             Clip(minimum: 0, maximum: 1), Clip(minimum: -1, maximum: 1), HardSigmoid(slope: 0.5), ELU(), Tanh(),
-            Softplus(),
+            Softplus(), GELU(), GELU(approximatesTanh: true), Erf(), LayerNormalization(),
             Affine(extent: .channels), Affine(extent: .values, hasScale: false),
             LocalResponseNormalization(size: 3, alpha: 1),
         ]

@@ -134,6 +134,52 @@ struct NaivePReLU: NaiveLayer {
     }
 }
 
+/// A function of each value by itself, and its derivative.
+struct NaiveCurve: NaiveLayer {
+    let value: @Sendable (Double) -> Double
+    let slope: @Sendable (Double) -> Double
+
+    init(value: @escaping @Sendable (Double) -> Double, slope: @escaping @Sendable (Double) -> Double) {
+        (self.value, self.slope) = (value, slope)
+    }
+
+    func run(input x: [Double], outputGradient dy: [Double], parameters: [[Double]], batch: Int) -> NaiveResult {
+        NaiveResult(
+            output: x.map(value), inputGradient: zip(x, dy).map { slope($0) * $1 }, parameterGradients: [])
+    }
+}
+
+/// Parameters: scale and shift.
+///
+/// The derivatives of mean and deviation are those of their sums, term by term.
+struct NaiveLayerNormalization: NaiveLayer {
+    let channels: Int
+    let epsilon: Double
+
+    func run(input x: [Double], outputGradient dy: [Double], parameters: [[Double]], batch: Int) -> NaiveResult {
+        var result = NaiveResult(output: x, inputGradient: x, parameterGradients: parameters.map { $0.map { _ in 0 } })
+        let count = Double(channels)
+        for first in stride(from: 0, to: x.count, by: channels) {
+            let pixel = first..<(first + channels)
+            let mean = x[pixel].reduce(0, +) / count
+            let variance = x[pixel].reduce(0) { $0 + ($1 - mean) * ($1 - mean) } / count
+            let deviation = (variance + epsilon).squareRoot()
+            for place in pixel {
+                let normalized = (x[place] - mean) / deviation
+                result.output[place] = normalized * parameters[0][place - first] + parameters[1][place - first]
+                result.parameterGradients[0][place - first] += dy[place] * normalized
+                result.parameterGradients[1][place - first] += dy[place]
+                result.inputGradient[place] = pixel.reduce(0) { sum, other in
+                    let slope = (place == other ? 1.0 : 0) - 1 / count
+                    let product = (x[other] - mean) * (x[place] - mean) / (count * deviation * deviation)
+                    return sum + dy[other] * parameters[0][other - first] * (slope - product) / deviation
+                }
+            }
+        }
+        return result
+    }
+}
+
 struct NaiveResponseNormalization: NaiveLayer {
     let channels: Int
     let layer: LocalResponseNormalization

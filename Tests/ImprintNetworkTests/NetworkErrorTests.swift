@@ -205,6 +205,9 @@ import Testing
             HardSigmoid(offset: .infinity), invalid("HardSigmoid", "offset", "inf", "a finite number"),
             naming: "offset"),
         layer(ELU(alpha: -1), invalid("ELU", "alpha", "-1.0", "at least 0"), naming: "alpha"),
+        layer(
+            LayerNormalization(epsilon: 0), invalid("LayerNormalization", "epsilon", "0.0", "a positive number"),
+            naming: "epsilon is 0.0"),
         layer(LocalResponseNormalization(size: 0), invalid(response, "size", "0", "at least 1"), naming: "size"),
         layer(
             LocalResponseNormalization(size: 1, alpha: -1), invalid(response, "alpha", "-1.0", "at least 0"),

@@ -1,3 +1,4 @@
+import Foundation
 import ImprintCore
 import Testing
 
@@ -242,6 +243,20 @@ import Testing
                         Affine(extent: .values, hasScale: hasScale, hasShift: hasShift),
                         NaiveAffine(count: input.count, hasScale: hasScale, hasShift: hasShift), over: input, batch: 9))
             }
+            cases.append(
+                Case(
+                    LayerNormalization(epsilon: 0.01),
+                    NaiveLayerNormalization(channels: input.channels, epsilon: 0.01), over: input, batch: 4))
+            let root = 0.5.squareRoot()
+            cases.append(
+                Case(
+                    GELU(),
+                    NaiveCurve(value: { $0 / 2 * (1 + erf($0 * root)) }) {
+                        (1 + erf($0 * root)) / 2 + $0 * exp(-$0 * $0 / 2) / (2 * Double.pi).squareRoot()
+                    }, over: input))
+            cases.append(
+                Case(
+                    Erf(), NaiveCurve(value: { erf($0) }) { 2 / Double.pi.squareRoot() * exp(-$0 * $0) }, over: input))
             cases.append(Case(PReLU(), NaivePReLU(count: input.channels), over: input, batch: 4))
             cases.append(Case(PReLU(isShared: true), NaivePReLU(count: 1), over: input, batch: 4))
             for size in [1, 2, 5, 8] {

@@ -49,6 +49,15 @@ void imprint_elu_backward(const float *y, const float *dy, float *dx, size_t cou
 void imprint_tanh_forward(const float *x, float *y, size_t count);
 // dx = dy * (1 - y * y). dx may be dy.
 void imprint_tanh_backward(const float *y, const float *dy, float *dx, size_t count);
+// y = erf(x), dx = dy * 2 / sqrt(pi) * exp(-x * x). y may be x, dx may be x or dy.
+void imprint_erf_forward(const float *x, float *y, size_t count);
+void imprint_erf_backward(const float *x, const float *dy, float *dx, size_t count);
+// y = x / 2 * (1 + erf(x / sqrt(2))), and dx. y may be x, dx may be x or dy.
+void imprint_gelu_forward(const float *x, float *y, size_t count);
+void imprint_gelu_backward(const float *x, const float *dy, float *dx, size_t count);
+// y = x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))), and dx. y may be x, dx may be x or dy.
+void imprint_gelu_tanh_forward(const float *x, float *y, size_t count);
+void imprint_gelu_tanh_backward(const float *x, const float *dy, float *dx, size_t count);
 // y = log(1 + exp(x)). y may be x.
 void imprint_softplus_forward(const float *x, float *y, size_t count);
 // dx = dy * (1 - exp(-y)). dx may be dy.

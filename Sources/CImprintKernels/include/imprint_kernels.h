@@ -63,6 +63,16 @@ void imprint_prelu_backward(const float *x, const float *dy, const float *slope,
                             size_t channels);
 // sums[c] = sum over r of x[r][c] * dy[r][c] where x[r][c] <= 0.
 void imprint_prelu_slope_sums(const float *x, const float *dy, double *sums, size_t rows, size_t channels);
+
+// y = (x - mean) / sqrt(variance + epsilon) * scale + shift, with mean and variance of each row. y may be x.
+void imprint_layer_norm_forward(const float *x, const float *scale, const float *shift, float *y, size_t rows,
+                                size_t channels, float epsilon);
+// sums = over all rows the sums of dy * (x - mean) / sqrt(variance + epsilon), then those of dy: twice `channels`.
+void imprint_layer_norm_sums(const float *x, const float *dy, double *sums, size_t rows, size_t channels,
+                             float epsilon);
+// dx of imprint_layer_norm_forward. dx may be x or dy.
+void imprint_layer_norm_backward(const float *x, const float *dy, const float *scale, float *dx, size_t rows,
+                                 size_t channels, float epsilon);
 // y[r * y_stride + c] = x[r * x_stride + c].
 void imprint_copy_columns(const float *x, size_t x_stride, float *y, size_t y_stride, size_t rows, size_t columns);
 // y[r * y_stride + c] += x[r * x_stride + c].

@@ -133,9 +133,8 @@ private func reorderedVectors(of network: Network, _ sources: [[Int?]]) -> [Shap
 /// Whether a layer does the same to each value, wherever it stands.
 private func ignoresOrder(_ layer: any Layer) -> Bool {
     switch layer {
-    case is Clip, is Dropout, is ELU, is HardSigmoid, is HardSwish, is LeakyReLU, is ReLU, is ReLU6, is Sigmoid,
-        is Softplus,
-        is Swish, is Tanh:
+    case is Clip, is Dropout, is ELU, is Erf, is GELU, is HardSigmoid, is HardSwish, is LeakyReLU, is ReLU, is ReLU6,
+        is Sigmoid, is Softplus, is Swish, is Tanh:
         true
     case let layer as PReLU: layer.isShared
     default: false

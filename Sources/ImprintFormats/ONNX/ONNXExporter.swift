@@ -16,7 +16,7 @@ public struct ONNXOptions: Sendable {
 }
 
 extension WeightsFile {
-    /// Writes the model as ONNX (operator set 13, IR version 8) at `url`, which is replaced as `AtomicFile` does it.
+    /// Writes the model as ONNX (operator set 13, or 17 with a `LayerNormalization`, IR version 8) at `url`, which is replaced as `AtomicFile` does it.
     ///
     /// The graph takes "input" [batch, channels, height, width], RGB or grey, and gives [batch, labels]. Labels, preprocessing and
     /// network are in the metadata as JSON: `imprint.labels`, `imprint.preprocessing`, `imprint.network`; `imprint.input` is
@@ -81,7 +81,7 @@ struct ONNXExporter {
         message.add(7, graph)
         var operators = WrittenMessage()
         operators.add(1, "")
-        operators.add(2, 13)
+        operators.add(2, model.network.nodes.contains { $0.layer is LayerNormalization } ? 17 : 13)
         message.add(8, operators)
         let metadata =
             [("imprint.input", options.containsPreprocessing ? "samples" : "normalized")] + (try model.metadata())

@@ -18,6 +18,8 @@ extension ONNXExporter {
             unary("HardSigmoid", step, ["alpha": .float(layer.slope), "beta": .float(layer.offset)])
         case is Tanh: unary("Tanh", step)
         case is Softplus: unary("Softplus", step)
+        case let layer as GELU where !layer.approximatesTanh: addGELU(step)
+        case is Erf: unary("Erf", step)
         case is Swish: gated("Sigmoid", step)
         case is HardSwish: gated("HardSigmoid", step, ["alpha": .float(1 / 6), "beta": .float(0.5)])
         default: nil
@@ -28,6 +30,22 @@ extension ONNXExporter {
         let (input, slope) = (step.inputs[0], model.vector("slope", of: step.place))
         let shaped = input.isFlat ? slope : slope.reshaped([slope.count, 1, 1])
         graph.add("PRelu", [input.name, graph.add(shaped)], to: step.output)
+        return input.isFlat
+    }
+
+    /// y = x / 2 · (1 + erf(x / √2)): Gelu is an operator of its own from set 20 on only.
+    private mutating func addGELU(_ step: Step) -> Bool {
+        let (input, output) = (step.inputs[0], step.output)
+        func number(_ name: String, _ value: Float) -> String {
+            graph.add("\(output).\(name)", [value], shape: [])
+        }
+        let (root, one, half) = (number("root", Float(0.5).squareRoot()), number("one", 1), number("half", 0.5))
+        let names = ["argument", "erf", "gate", "halved"].map { graph.unique("\(output).\($0)") }
+        graph.add("Mul", [input.name, root], to: names[0])
+        graph.add("Erf", [names[0]], to: names[1])
+        graph.add("Add", [names[1], one], to: names[2])
+        graph.add("Mul", [input.name, half], to: names[3])
+        graph.add("Mul", [names[3], names[2]], to: output)
         return input.isFlat
     }
 

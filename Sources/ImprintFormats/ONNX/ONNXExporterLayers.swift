@@ -10,6 +10,7 @@ extension ONNXExporter {
         case let layer as Convolution: addConvolution(layer, step)
         case let layer as Dense: addDense(layer, step)
         case let layer as BatchNormalization: addBatchNormalization(layer, step)
+        case let layer as LayerNormalization: addLayerNormalization(layer, step)
         case let layer as Affine: addAffine(layer, step)
         case let layer as LocalResponseNormalization: addResponseNormalization(layer, step)
         case let layer as MaxPool: addMaxPool(layer, step)
@@ -66,6 +67,24 @@ extension ONNXExporter {
             "BatchNormalization", [step.inputs[0].name] + numbers, to: step.output,
             ["epsilon": .float(layer.epsilon), "momentum": .float(1 - layer.momentum)])
         return step.inputs[0].isFlat
+    }
+
+    /// LayerNormalization goes over the last axis: pictures are turned for it.
+    private mutating func addLayerNormalization(_ layer: LayerNormalization, _ step: Step) -> Bool {
+        let input = step.inputs[0]
+        let numbers = ["scale", "shift"].map { graph.add(model.vector($0, of: step.place)) }
+        let attributes: KeyValuePairs<String, ONNXAttribute> = ["axis": .int(-1), "epsilon": .float(layer.epsilon)]
+        guard !input.isFlat else {
+            graph.add("LayerNormalization", [input.name] + numbers, to: step.output, attributes)
+            return true
+        }
+        let turned = graph.unique("\(step.output).channelsLast")
+        let normalized = graph.unique("\(step.output).normalized")
+        graph.add("Transpose", [input.name], to: turned, ["perm": .ints([0, 2, 3, 1])])
+        graph.add(
+            "LayerNormalization", [turned] + numbers, to: normalized, attributes, named: step.output)
+        graph.add("Transpose", [normalized], to: step.output, ["perm": .ints([0, 3, 1, 2])], named: normalized)
+        return false
     }
 
     private mutating func addAffine(_ layer: Affine, _ step: Step) -> Bool {

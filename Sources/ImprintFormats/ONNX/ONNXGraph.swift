@@ -54,13 +54,15 @@ struct ONNXGraph {
     mutating func unique(_ wanted: String) -> String { names.unique(wanted) }
 
     /// Adds a node with one result; "" stands for an input that is left out.
+    /// - Parameter name: The node's name; that of its result if left out.
     mutating func add(
-        _ type: String, _ inputs: [String], to output: String, _ attributes: KeyValuePairs<String, ONNXAttribute> = [:]
+        _ type: String, _ inputs: [String], to output: String,
+        _ attributes: KeyValuePairs<String, ONNXAttribute> = [:], named name: String? = nil
     ) {
         var node = WrittenMessage()
         for input in inputs { node.add(1, input) }
         node.add(2, output)
-        node.add(3, output)
+        node.add(3, name ?? output)
         node.add(4, type)
         for (name, attribute) in attributes { node.add(5, attribute.message(named: name)) }
         nodes.append(node)

@@ -55,6 +55,24 @@ extension ExportCase {
         }
     }()
 
+    /// Networks that ONNX has operators for and Core ML has not.
+    static let onnxOnly: [ExportCase] = {
+        do {
+            return [
+                try ExportCase("gelu", GELU()), try ExportCase("erf", Erf()),
+                try ExportCase("layer-normalization", LayerNormalization(epsilon: 0.01)),
+                try ExportCase("flat-normalization", overVector: true) {
+                    $0.add(LayerNormalization())
+                    $0.add(GELU())
+                    $0.add(Dense(outputChannels: 3))
+                    $0.add(Softmax())
+                },
+            ]
+        } catch {
+            preconditionFailure("\(error)")
+        }
+    }()
+
     private static func readyMade() throws -> [ExportCase] {
         [
             ExportCase("lenet", try .lenet(labels: 4, inputSize: 16, width: 0.2)),

@@ -141,9 +141,31 @@ import Testing
         try withTemporaryFolder { try weights.writeONNX(to: $0.appending(path: "m")) }
     }
 
+    @Test("ONNX has no operator of set 17 for a GELU by tanh, and Core ML none for layers of ConvNeXt: they are named")
+    func convNeXt() throws {
+        func network(_ layer: any Layer) throws -> WeightsFile {
+            var net = NetworkBuilder(name: "small", input: Shape(height: 4, width: 4, channels: 3))
+            net.add(layer, named: "odd")
+            net.add(GlobalAveragePool())
+            return try weights(net.network())
+        }
+        for (layer, kind) in [(LayerNormalization(), "layerNormalization"), (GELU(), "gelu"), (Erf(), "erf")]
+            as [(any Layer, String)]
+        {
+            let named = UnsupportedLayer(node: "odd", kind: kind, reason: "there is no way into Core ML for it")
+            try expectRefusal(.unsupported(format: "Core ML", layers: [named]), "\"odd\" of kind \(kind)") {
+                try network(layer).writeCoreML(to: $0)
+            }
+        }
+        let named = UnsupportedLayer(node: "odd", kind: "gelu", reason: "there is no way into ONNX for it")
+        try expectRefusal(.unsupported(format: "ONNX", layers: [named]), "\"odd\" of kind gelu") {
+            try network(GELU(approximatesTanh: true)).writeONNX(to: $0)
+        }
+    }
+
     @Test("Every kind of layer is among the networks that other programs are asked about")
     func kinds() {
-        let found = ExportCase.all.flatMap { $0.network.nodes.map { type(of: $0.layer).kind } }
+        let found = (ExportCase.all + ExportCase.onnxOnly).flatMap { $0.network.nodes.map { type(of: $0.layer).kind } }
         #expect(Set(found) == Set(layerKinds.map { $0.kind }))
     }
 }
