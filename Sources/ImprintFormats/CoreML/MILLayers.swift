@@ -80,14 +80,32 @@ extension MILImporter {
     private mutating func product(
         _ x: SourceActivation, _ shape: [Int], _ weight: [Float], bias: [Float]?, _ operation: Operation
     ) throws -> SourceActivation {
-        guard shape.count == 2, let last = x.axes.last, x.length(of: last) == x.shape.count, shape[1] == x.shape.count
-        else {
-            throw unsupported(
-                operation, "of \(x.dimensions) and \(shape), expected all numbers of an image in the last axis")
+        guard shape.count == 2, shape[1] == x.dimensions.last, shape[0] > 0, shape[1] > 0 else {
+            throw unsupported(operation, "of \(x.dimensions) and \(shape), expected a matrix for the last axis")
         }
-        return try assembler.dense(
-            x, weight: weight, outputs: shape[0], bias: bias, named: operation.name,
-            axes: x.axes.dropLast() + [.channels])
+        return try assembler.matrixProduct(x, weight: weight, outputs: shape[0], bias: bias, named: operation.name)
+    }
+
+    /// layer_norm over the last axes.
+    mutating func normalizeLayer(_ operation: Operation) throws -> SourceActivation {
+        let x = try activation("x", operation)
+        let axes = try integers("axes", operation) ?? Array(x.axes.indices)
+        let indices = axes.compactMap(x.place).sorted()
+        guard let first = indices.first, indices == Array(first..<x.axes.count), indices.count == axes.count else {
+            throw unsupported(operation, "over the axes \(axes) of \(x.dimensions), expected the last ones")
+        }
+        return try assembler.normalizeLayer(
+            x, from: first, scale: constant("gamma", operation)?.floats ?? [1],
+            shift: constant("beta", operation)?.floats, epsilon: float("epsilon", operation) ?? 1e-5,
+            named: operation.name)
+    }
+
+    mutating func gelu(_ operation: Operation) throws -> SourceActivation {
+        let mode = try value("mode", operation)?.text ?? "EXACT"
+        guard ["EXACT", "TANH_APPROXIMATION"].contains(mode) else { throw unsupported(operation, "mode \(mode)") }
+        return try assembler.add(
+            GELU(approximatesTanh: mode == "TANH_APPROXIMATION"), named: operation.name,
+            to: [activation("x", operation)])
     }
 
     mutating func slopes(_ operation: Operation) throws -> SourceActivation {

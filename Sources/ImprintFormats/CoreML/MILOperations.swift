@@ -25,6 +25,7 @@ enum MILOperations {
     private static let windows: [String: Compute] = [
         "conv": one { try $1.convolve($0) },
         "batch_norm": one { try $1.normalize($0) },
+        "layer_norm": one { try $1.normalizeLayer($0) },
         "linear": one { try $1.linear($0) },
         "matmul": one { try $1.matrixProduct($0) },
         "max_pool": one { try $1.pool($0, isMax: true) },
@@ -46,6 +47,8 @@ enum MILOperations {
         "tanh": layer { _, _ in Tanh() },
         "silu": layer { _, _ in Swish() },
         "softplus": layer { _, _ in Softplus() },
+        "gelu": one { try $1.gelu($0) },
+        "erf": layer { _, _ in Erf() },
         "leaky_relu": layer { LeakyReLU(slope: try $1.float("alpha", $0) ?? 0.01) },
         "elu": layer { ELU(alpha: try $1.float("alpha", $0) ?? 1) },
         "sigmoid_hard": layer {

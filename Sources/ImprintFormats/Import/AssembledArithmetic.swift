@@ -3,10 +3,13 @@ internal import ImprintNetwork
 /// Sums and products, with known numbers and with one another.
 extension NetworkAssembler {
     /// x ⊙ constant, the constant's axes standing for x's last ones as in NumPy.
+    /// - Parameter isSeparate: Whether the product stays a layer of its own, for what reads it to find x.
     mutating func multiply(
-        _ x: SourceActivation, by constant: Constant, named name: String
+        _ x: SourceActivation, by constant: Constant, named name: String, isSeparate: Bool = false
     ) throws(ImportError.Problem) -> SourceActivation {
+        let x = x.padded(toRank: constant.shape.count)
         let (extent, values) = try spread(constant, over: x, for: name)
+        if isSeparate { return try affine(x, extent, by: values, adding: nil, named: name) }
         return try scale(x, extent, by: values, adding: nil, named: name)
     }
 
@@ -14,6 +17,7 @@ extension NetworkAssembler {
     mutating func add(
         _ x: SourceActivation, _ constant: Constant, named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
+        let x = x.padded(toRank: constant.shape.count)
         let (extent, values) = try spread(constant, over: x, for: name)
         return try scale(x, extent, by: nil, adding: values, named: name)
     }
@@ -43,7 +47,12 @@ extension NetworkAssembler {
             !isLiteral || (!earlier.hasShift && factors == nil)
         {
             let factors = numbers["scale"].map(scaled) ?? factors
-            return try affine(source[0], extent, by: factors, adding: moved(numbers["shift"]), named: name)
+            let addends = moved(numbers["shift"])
+            // Factors that cancel out leave no layer behind.
+            if !isLiteral, factors?.allSatisfy({ $0 == 1 }) ?? true, addends?.allSatisfy({ $0 == 0 }) ?? true {
+                return source[0]
+            }
+            return try affine(source[0], extent, by: factors, adding: addends, named: name)
         }
         guard extent == .channels, !isLiteral else {
             return try affine(x, extent, by: factors, adding: addends, named: name)
@@ -82,8 +91,8 @@ extension NetworkAssembler {
     ) throws(ImportError.Problem) -> (Affine.Extent, [Float]) {
         let dimensions = x.dimensions
         let floats = constant.floats
-        let missing = dimensions.count - constant.shape.count
-        let lengths = Array(repeating: 1, count: max(missing, 0)) + constant.shape.drop { $0 == 1 && missing < 0 }
+        let missing = max(dimensions.count - constant.shape.count, 0)
+        let lengths = Array(repeating: 1, count: missing) + constant.shape
         guard lengths.count == dimensions.count, zip(lengths, dimensions).allSatisfy({ $0 == 1 || $0 == $1 }),
             floats.count == lengths.reduce(1, *)
         else {
@@ -121,12 +130,13 @@ extension NetworkAssembler {
         try combine(Add(), terms, named: name)
     }
 
-    /// x ⊙ y ⊙ …, each spread over the largest; what is multiplied by its own sigmoid becomes a swish.
+    /// x ⊙ y ⊙ …, each spread over the largest; x multiplied by its own sigmoid becomes a swish, x multiplied by 1 + erf(x / √2) a GELU.
     mutating func multiply(
         _ factors: [SourceActivation], named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
         if factors.count == 2 {
             for (x, gate) in [(factors[0], factors[1]), (factors[1], factors[0])] {
+                if let result = try gelu(x, gate: gate, named: name) { return result }
                 guard inputs(of: gate).first?.node == x.node, gate.axes == x.axes else { continue }
                 if layer(of: gate, as: Sigmoid.self) != nil { return try add(Swish(), named: name, to: [x]) }
                 if layer(of: gate, as: HardSigmoid.self) == HardSigmoid() {
@@ -135,6 +145,41 @@ extension NetworkAssembler {
             }
         }
         return try combine(Multiply(), factors, named: name)
+    }
+
+    /// a · x ⊙ b · (1 + erf(x / √2)) as a GELU and a factor; `nil` if the factors are others.
+    private mutating func gelu(
+        _ x: SourceActivation, gate: SourceActivation, named name: String
+    ) throws(ImportError.Problem) -> SourceActivation? {
+        guard x.axes == gate.axes,
+            let (function, b, shift) = scalings(gate).first(where: { layer(of: $0.y, as: Erf.self) != nil }),
+            b == shift,
+            let argument = inputs(of: function).first
+        else { return nil }
+        let left = scalings(x)
+        for (y, root, addend) in scalings(argument) where addend == 0 && abs(root - Float(0.5).squareRoot()) < 1e-5 {
+            guard let (_, a, _) = left.first(where: { $0.y.node == y.node && $0.addend == 0 }) else { continue }
+            let factor = 2 * a * b
+            let result = try add(GELU(), named: name, to: [y])
+            return factor == 1 ? result : try multiply(result, by: Constant(shape: [], floats: [factor]), named: name)
+        }
+        return nil
+    }
+
+    /// All y of which an activation is factor · y + addend with numbers that all values share, from the activation itself back.
+    private func scalings(_ x: SourceActivation) -> [(y: SourceActivation, factor: Float, addend: Float)] {
+        var found: [(y: SourceActivation, factor: Float, addend: Float)] = [(x, 1, 0)]
+        while let (y, factor, addend) = found.last, layer(of: y, as: Affine.self) != nil,
+            let source = inputs(of: y).first
+        {
+            let numbers = numbers(of: y)
+            let (scale, shift) = (numbers["scale"] ?? [1], numbers["shift"] ?? [0])
+            guard let first = scale.first, let second = shift.first, scale.allSatisfy({ $0 == first }),
+                shift.allSatisfy({ $0 == second })
+            else { break }
+            found.append((source, factor * first, factor * second + addend))
+        }
+        return found
     }
 
     /// The greatest of numbers at the same places.
@@ -150,21 +195,23 @@ extension NetworkAssembler {
         guard let largest = terms.max(by: { $0.shape.count < $1.shape.count }) else {
             throw .malformed(reason: "\(name) has no inputs")
         }
-        for term in terms {
-            let padded = Array(repeating: Axis.unit, count: max(0, largest.axes.count - term.axes.count)) + term.axes
-            let fits =
-                padded.count == largest.axes.count
-                && zip(padded, largest.axes).allSatisfy { $0 == $1 || term.length(of: $0) == 1 }
-            guard fits else {
-                throw .unsupported([
-                    .init(
-                        operation: type(of: layer).kind, node: name,
-                        reason:
-                            "of \(largest.dimensions) and \(term.dimensions), expected the same axes, or lengths of 1")
-                ])
-            }
+        let rank = terms.reduce(0) { max($0, $1.axes.count) }
+        let padded = terms.map { $0.padded(toRank: rank) }
+        // Which axes the result has follows from the axes longer than 1, of whichever input.
+        let long = (0..<rank).map { index in
+            Set(padded.filter { $0.length(of: $0.axes[index]) > 1 }.map { $0.axes[index] })
         }
-        return try add(layer, named: name, to: terms, axes: largest.axes)
+        let found = long.flatMap { $0 }
+        guard long.allSatisfy({ $0.count <= 1 }), Set(found).count == found.count else {
+            throw .unsupported([
+                .init(
+                    operation: type(of: layer).kind, node: name,
+                    reason: "of \(terms.map(\.dimensions)), expected the same axes, or lengths of 1")
+            ])
+        }
+        let usual = largest.padded(toRank: rank).axes
+        let axes = zip(long, usual).map { long, usual in long.first ?? (found.contains(usual) ? .unit : usual) }
+        return try add(layer, named: name, to: padded, axes: axes)
     }
 
     /// The difference x − y.
@@ -187,13 +234,14 @@ extension NetworkAssembler {
 
     /// x / y, with y known.
     mutating func quotient(
-        _ x: SourceTensor, _ y: SourceTensor, named name: String
+        _ x: SourceTensor, _ y: SourceTensor, named name: String, isSeparate: Bool = false
     ) throws -> SourceActivation {
         guard case (.activation(let x), .constant(let divisor)) = (x, y) else {
             throw ImportError.Problem.unsupported([
                 .init(operation: "quotient", node: name, reason: "expected a known divisor")
             ])
         }
-        return try multiply(x, by: Constant(shape: divisor.shape, floats: divisor.floats.map { 1 / $0 }), named: name)
+        let factors = Constant(shape: divisor.shape, floats: divisor.floats.map { 1 / $0 })
+        return try multiply(x, by: factors, named: name, isSeparate: isSeparate)
     }
 }

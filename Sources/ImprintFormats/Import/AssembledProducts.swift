@@ -93,6 +93,64 @@ extension NetworkAssembler {
             axes: axes ?? [.batch, .channels])
     }
 
+    /// y = x · weightᵀ + bias along the last axis; weight [outputs, inputs].
+    ///
+    /// Over the channels of each pixel it is a convolution with a window of one pixel, over all values of an image a dense layer.
+    mutating func matrixProduct(
+        _ x: SourceActivation, weight: [Float], outputs: Int, bias: [Float]?, named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        if let last = x.axes.last, x.length(of: last) == x.shape.count {
+            let axes = x.axes.dropLast().map { $0 == .batch ? .batch : .unit } + [Axis.channels]
+            return try dense(x, weight: weight, outputs: outputs, bias: bias, named: name, axes: axes)
+        }
+        guard let x = x.withChannels(at: x.axes.count - 1) else {
+            throw .unsupported([
+                .init(
+                    operation: "matrix product", node: name,
+                    reason: "along the last of \(x.axesInWords), expected channels, or all numbers of an image")
+            ])
+        }
+        var picture = x
+        picture.axes = [.batch, .channels, .height, .width]
+        let kernel = Constant(shape: [outputs, x.shape.channels, 1, 1], floats: weight)
+        var y = try convolve(picture, Sliding(), weight: kernel, bias: bias, named: name)
+        y.axes = x.axes
+        return y
+    }
+
+    /// Layer normalization over the axes from `axis` on, over the channels of each pixel or over all values of an image.
+    /// - Parameters:
+    ///   - scale: A factor for each normalized value, in the order of x's axes, or one for all.
+    ///   - shift: An addend for each of them, or one for all; none if left out.
+    mutating func normalizeLayer(
+        _ x: SourceActivation, from axis: Int, scale: [Float], shift: [Float]?, epsilon: Float, named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        guard let first = x.place(ofAxis: axis) else {
+            throw .malformed(reason: "\(name) has the axis \(axis) of \(x.dimensions)")
+        }
+        let normalized = SourceActivation(node: x.node, shape: x.shape, axes: Array(x.axes[first...]))
+        var input = x
+        if normalized.dimensions.reduce(1, *) == x.shape.count {
+            if !x.isVector { input = try dividedVector(x, named: name) }
+        } else if normalized.axes.count == 1, let channels = x.withChannels(at: first) {
+            input = channels
+        } else if normalized.longAxes != [.channels] {
+            throw .unsupported([
+                .init(
+                    operation: "layer normalization", node: name,
+                    reason: "over \(normalized.axesInWords), expected channels, or all numbers of an image")
+            ])
+        }
+        let channels = input.shape.channels
+        try reserve(2 * channels * MemoryLayout<Float>.stride, for: name)
+        func spread(_ values: [Float]) -> [Float] {
+            values.count == 1 ? Array(repeating: values[0], count: channels) : values
+        }
+        return try add(
+            LayerNormalization(epsilon: epsilon), named: name, to: [input],
+            numbers: ["scale": spread(scale), "shift": spread(shift ?? [0])])
+    }
+
     /// Batch normalisation with the statistics of training, (x − mean) / √(variance + epsilon) · scale + shift.
     mutating func normalize(
         _ x: SourceActivation, scale: [Float], shift: [Float], mean: [Float], variance: [Float], epsilon: Float,

@@ -54,7 +54,7 @@ extension NetworkAssembler {
     ) throws(ImportError.Problem) -> SourceActivation {
         let rank = x.axes.count + axes.count
         guard rank <= Self.greatestRank else {
-            throw .malformed(reason: "\(name) has \(rank) axes, expected at most \(Self.greatestRank)")
+            throw .exceedsLimit(reason: "\(name) has \(rank) axes, expected at most \(Self.greatestRank)")
         }
         let places = Set(axes.map { $0 < 0 ? $0 &+ rank : $0 })
         guard places.count == axes.count, places.allSatisfy({ (0..<rank).contains($0) }) else {
@@ -70,7 +70,7 @@ extension NetworkAssembler {
         _ x: SourceActivation, to dimensions: [Int], named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
         guard dimensions.count <= Self.greatestRank else {
-            throw .malformed(
+            throw .exceedsLimit(
                 reason: "\(name) has \(dimensions.count) axes, expected at most \(Self.greatestRank)")
         }
         var rest = x.longAxes[...]
@@ -152,17 +152,15 @@ extension NetworkAssembler {
         guard parts.count > 1 else { return first }
         var parts = parts
         for (index, part) in parts.enumerated() where part.axes.indices.contains(place) {
-            guard case .flat = part.axes[place] else { continue }
+            guard case .flat = part.axes[place], part.isFlat else { continue }
             parts[index] = try vector(part, named: name)
             parts[index].axes = part.axes
             parts[index].axes[place] = .channels
         }
-        guard parts.allSatisfy({ $0.axes.count == first.axes.count }),
-            parts.allSatisfy({ $0.axes[place] == .channels }),
-            parts.allSatisfy({ part in
-                zip(part.axes, first.axes).enumerated().allSatisfy {
-                    $0 == place || $1.0 == $1.1 || part.length(of: $1.0) == 1
-                }
+        let channels = parts.compactMap { $0.axes.count == first.axes.count ? $0.withChannels(at: place) : nil }
+        guard channels.count == parts.count,
+            channels.allSatisfy({ part in
+                zip(part.axes, channels[0].axes).allSatisfy { $0 == $1 || part.length(of: $0) == 1 }
             })
         else {
             throw .unsupported([
@@ -173,7 +171,7 @@ extension NetworkAssembler {
                 )
             ])
         }
-        return try add(Concat(), named: name, to: parts, axes: parts[0].axes)
+        return try add(Concat(), named: name, to: channels, axes: channels[0].axes)
     }
 
     /// All numbers of an image as channels, in the order of the source's axes.
@@ -189,6 +187,25 @@ extension NetworkAssembler {
         return try add(SelectChannels(channels: order), named: "\(name).order", to: [flat])
     }
 
+    /// All numbers of an image as channels, which are divided into the axes that it has.
+    mutating func dividedVector(
+        _ x: SourceActivation, named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        let lengths = x.longAxes.map { x.length(of: $0) }
+        var y = try vector(x, named: name)
+        guard lengths.count > 1, !x.isFlat else {
+            y.axes = x.axes.map { x.length(of: $0) > 1 ? .channels : $0 == .batch ? .batch : .unit }
+            return y
+        }
+        var parts = lengths.indices.map { Axis.part($0, of: lengths) }[...]
+        y.axes = x.axes.map { axis in
+            guard x.length(of: axis) > 1 else { return axis == .batch ? .batch : .unit }
+            guard case .flat(let flat) = axis else { return parts.removeFirst() }
+            return .flat(flat.map { _ in parts.removeFirst() })
+        }
+        return y
+    }
+
     /// Some numbers along an axis.
     mutating func select(
         _ x: SourceActivation, along axis: Int, _ places: some Sequence<Int>, named name: String
@@ -199,25 +216,25 @@ extension NetworkAssembler {
         let length = place.map { x.dimensions[$0] } ?? 0
         for found in places {
             guard (0..<length).contains(found) else {
-                count = 0
-                break
+                throw .malformed(reason: "\(name) takes index \(found) along axis \(axis) of \(x.dimensions)")
             }
             isWhole = isWhole && found == count
             count += 1
             guard count <= Self.greatestPlaceCount else {
-                throw .malformed(
+                throw .exceedsLimit(
                     reason:
                         "\(name) takes more than \(Self.greatestPlaceCount) places of \(x.dimensions), expected channels"
                 )
             }
         }
-        guard let place, count > 0 else {
-            throw .malformed(reason: "\(name) takes places along axis \(axis) that \(x.dimensions) does not have")
+        guard let place else {
+            throw .malformed(reason: "\(name) has the axis \(axis) of \(x.dimensions)")
         }
         if isWhole && count == length { return x }
-        guard x.axes[place] == .channels else {
+        guard count > 0, let x = x.withChannels(at: place) else {
+            let reason = count > 0 ? "expected channels" : "which leaves nothing"
             throw .unsupported([
-                .init(operation: "slice", node: name, reason: "along \(x.axesInWords) axis \(axis), expected channels")
+                .init(operation: "slice", node: name, reason: "along \(x.axesInWords) axis \(axis), \(reason)")
             ])
         }
         try reserve(count * 4 * MemoryLayout<Int>.stride, for: name)
@@ -269,16 +286,20 @@ extension NetworkAssembler {
         guard let place = x.place(ofAxis: axis) else {
             throw .malformed(reason: "\(name) has an axis \(axis) that \(x.dimensions) has not")
         }
-        var x = x
-        if case .flat = x.axes[place] { x = try vector(x, named: name) }
-        guard x.axes[min(place, x.axes.count - 1)] == .channels || x.shape.count == 1 else {
+        var input = x
+        if x.length(of: x.axes[place]) == x.shape.count {
+            input = try vector(x, named: name)
+            input.axes = x.axes.map { $0 == .batch ? .batch : .unit }
+            input.axes[place] = .channels
+        }
+        guard let input = input.withChannels(at: place) else {
             throw .unsupported([
                 .init(
                     operation: "softmax", node: name,
                     reason: "along axis \(axis) of \(x.axesInWords), expected channels")
             ])
         }
-        return try add(Softmax(), named: name, to: [x])
+        return try add(Softmax(), named: name, to: [input])
     }
 }
 
@@ -288,6 +309,8 @@ extension NetworkAssembler {
     mutating func pad(
         _ x: SourceActivation, _ amounts: [(axis: Int, before: Int, after: Int)], _ mode: Pad.Mode, named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
+        // As a picture if it can be one: an axis of length 1 has then its usual meaning.
+        let x = (try? picture(x, for: name)) ?? x
         var sides: [Axis: (before: Int, after: Int)] = [:]
         for (axis, before, after) in amounts where before != 0 || after != 0 {
             guard let place = x.place(ofAxis: axis), x.axes[place] == .height || x.axes[place] == .width else {

@@ -58,30 +58,63 @@ extension Constant {
         }
     }
 
-    /// Two constants number by number, the one spread over the other as in NumPy.
+    /// Two constants number by number, the one broadcast over the other as in NumPy.
+    /// - Parameter limit: How many numbers there may be; the result is `nil` if there would be more.
     static func combined(
-        _ inputs: [Constant], whole: (Int, Int) -> Int, _ float: (Float, Float) -> Float
+        _ inputs: [Constant], upTo limit: Int, whole: (Int, Int) -> Int, _ float: (Float, Float) -> Float
     ) -> Constant? {
-        guard inputs.count == 2 else { return nil }
-        let rank = max(inputs[0].shape.count, inputs[1].shape.count)
-        let shapes = inputs.map { Array(repeating: 1, count: rank - $0.shape.count) + $0.shape }
-        guard zip(shapes[0], shapes[1]).allSatisfy({ $0 == $1 || $0 == 1 || $1 == 1 }) else { return nil }
-        let shape = zip(shapes[0], shapes[1]).map { $0 == 1 ? $1 : $0 }
-        // Weights are left alone: what is computed here are shapes.
-        guard let count = elementCount(shape), count <= 1 << 16 else { return nil }
-        let places = shapes.map { own -> [Int] in
-            var size = own.reduce(1, *)
-            let strides = own.map { length in
-                size = length > 0 ? size / length : 0
-                return length == 1 ? 0 : size
-            }
-            return Array(Places(shape, strides: strides))
-        }
+        guard inputs.count == 2, let broadcast = Broadcasting(inputs[0].shape, inputs[1].shape),
+            let count = elementCount(broadcast.shape), count <= limit
+        else { return nil }
         if case (.integers(let left), .integers(let right)) = (inputs[0].values, inputs[1].values) {
-            return Constant(shape: shape, integers: zip(places[0], places[1]).map { whole(left[$0], right[$1]) })
+            return Constant(shape: broadcast.shape, integers: broadcast.combine(left, right, whole))
         }
-        let (left, right) = (inputs[0].floats, inputs[1].floats)
-        return Constant(shape: shape, floats: zip(places[0], places[1]).map { float(left[$0], right[$1]) })
+        return Constant(shape: broadcast.shape, floats: broadcast.combine(inputs[0].floats, inputs[1].floats, float))
+    }
+}
+
+/// Two arrays, each broadcast over the other as in NumPy.
+private struct Broadcasting {
+    /// The shape of the result.
+    let shape: [Int]
+    private let left: [Int]
+    private let right: [Int]
+
+    /// `nil` if the shapes do not fit.
+    init?(_ left: [Int], _ right: [Int]) {
+        let rank = max(left.count, right.count)
+        func padded(_ shape: [Int]) -> [Int] { Array(repeating: 1, count: rank - shape.count) + shape }
+        (self.left, self.right) = (padded(left), padded(right))
+        guard zip(self.left, self.right).allSatisfy({ $0 == $1 || $0 == 1 || $1 == 1 }) else { return nil }
+        shape = zip(self.left, self.right).map { $0 == 1 ? $1 : $0 }
+    }
+
+    /// The result in row-major order; beside it, this takes no memory that grows with the arrays.
+    func combine<Number>(_ a: [Number], _ b: [Number], _ function: (Number, Number) -> Number) -> [Number] {
+        // Along the last axes both arrays are walked through in order, or one of them stays where it is.
+        let isSame = zip(left, right).map(==)
+        let (one, other) = (left.map { $0 == 1 }, right.map { $0 == 1 })
+        let inner = [isSame, one, other].map { $0.reversed().prefix { $0 }.count }.max() ?? 0
+        let outer = shape.count - inner
+        let run = shape[outer...].reduce(1, *)
+        let aStep = left[outer...].allSatisfy { $0 == 1 } ? 0 : 1
+        let bStep = right[outer...].allSatisfy { $0 == 1 } ? 0 : 1
+        var result: [Number] = []
+        result.reserveCapacity(shape.reduce(1, *))
+        for (i, j) in zip(starts(left, outer), starts(right, outer)) {
+            for index in 0..<run { result.append(function(a[i + index * aStep], b[j + index * bStep])) }
+        }
+        return result
+    }
+
+    /// Where the runs begin in an array of lengths that are the result's or 1.
+    private func starts(_ lengths: [Int], _ outer: Int) -> Places {
+        var size = lengths.reduce(1, *)
+        let strides = lengths[..<outer].map { length in
+            size = length > 0 ? size / length : 0
+            return length == 1 ? 0 : size
+        }
+        return Places(Array(shape[..<outer]), strides: strides)
     }
 }
 

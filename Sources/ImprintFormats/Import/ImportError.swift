@@ -31,6 +31,8 @@ public struct ImportError: DescribedError, Equatable {
         case unknownFormat
         /// The file breaks a rule of its format.
         case malformed(reason: String)
+        /// The model is valid, but larger than Imprint imports.
+        case exceedsLimit(reason: String)
         /// The model is of a kind that is no image classifier, or that cannot leave its platform.
         case otherKind(found: String, advice: String)
         /// The model has operations that Imprint does not have.
@@ -64,6 +66,7 @@ extension ImportError.Problem {
                 + "with --prototxt)"
         case .malformed(let reason):
             "is damaged or not what its name says: \(reason); get the file again from where it came"
+        case .exceedsLimit(let reason): "exceeds a limit of Imprint: \(reason); simplify the model where it was made"
         case .otherKind(let found, let advice): "is \(found); \(advice)"
         case .unsupported(let operations):
             "has operations that Imprint does not have; simplify the model where it was made:\n"
@@ -78,10 +81,20 @@ extension ImportError.Problem {
         }
     }
 
+    /// The model's result has this shape, so it is not one score for each label.
+    static func notScores(_ shape: [Int?]) -> ImportError.Problem {
+        let lengths = shape.map { $0.map(String.init) ?? "?" }.joined(separator: ", ")
+        return .otherKind(
+            found: "a model whose result has the shape [\(lengths)]",
+            advice:
+                "expected one score for each label: Imprint imports image classifiers, not detectors or segmentation "
+                + "models")
+    }
+
     /// What is wrong, for a message about something else.
     var reason: String {
         switch self {
-        case .malformed(let reason), .inputSize(_, let reason): reason
+        case .malformed(let reason), .exceedsLimit(let reason), .inputSize(_, let reason): reason
         case .network(let node, let error): "at \(node.debugDescription), \(error)"
         default: text
         }

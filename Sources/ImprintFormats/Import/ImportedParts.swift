@@ -34,7 +34,7 @@ extension ModelImporter {
                 : parts.assembler.add(Softmax(), named: "probabilities", to: [output]) : output
         var (network, parameters) = try parts.assembler.finish(last, named: parts.name)
         guard network.output.channels <= NetworkAssembler.greatestLabelCount else {
-            throw ImportError.Problem.malformed(
+            throw ImportError.Problem.exceedsLimit(
                 reason: "its result has \(network.output.channels) numbers, expected one for each label, "
                     + "\(NetworkAssembler.greatestLabelCount) at most")
         }
@@ -129,24 +129,35 @@ extension ModelImporter {
 
     func readONNX(_ file: MappedFile) throws -> ImportedModel {
         let model = try ONNXModel(file)
-        var importer = try ONNXImporter(model, size: inputSize, isBlueFirst: samples?.isBlueFirst ?? false)
-        let output = try importer.run(model.graph)
+        var importer: ONNXImporter
+        let output: SourceActivation
+        do {
+            importer = try ONNXImporter(model, size: inputSize, isBlueFirst: samples?.isBlueFirst ?? false)
+            output = try importer.run(model.graph)
+        } catch let problem as ImportError.Problem {
+            throw model.explanation(of: problem) ?? problem
+        }
         let description = ExportedDescription(model.metadata)
         let takesSamples = model.metadata["imprint.input"] == "samples"
-        return try finish(
-            ImportedParts(
-                // The graph's name is mostly the exporter's.
-                name: URL(filePath: file.path).deletingPathExtension().lastPathComponent, assembler: importer.assembler,
-                output: output, labels: nil,
-                samples: takesSamples || importer.takesBytes
-                    ? SampleRule(mean: [0], scale: [1])
-                    : description.map { SampleRule(mean: $0.preprocessing.mean, scale: $0.preprocessing.scale) },
-                notes: model.graph.outputs.count < 2
-                    ? []
-                    : [
-                        "The model has \(model.graph.outputs.count) results, "
-                            + "of which the first, \(model.graph.outputs[0].name.debugDescription), is taken."
-                    ], description: description))
+        let parts = ImportedParts(
+            // The graph's name is mostly the exporter's.
+            name: URL(filePath: file.path).deletingPathExtension().lastPathComponent, assembler: importer.assembler,
+            output: output, labels: nil,
+            samples: takesSamples || importer.takesBytes
+                ? SampleRule(mean: [0], scale: [1])
+                : description.map { SampleRule(mean: $0.preprocessing.mean, scale: $0.preprocessing.scale) },
+            notes: model.graph.outputs.count < 2
+                ? []
+                : [
+                    "The model has \(model.graph.outputs.count) results, "
+                        + "of which the first, \(model.graph.outputs[0].name.debugDescription), is taken."
+                ], description: description)
+        let isMap = description == nil && !output.isFlat
+        do {
+            let model = try finish(parts)
+            if !isMap { return model }
+        } catch ImportError.Problem.exceedsLimit where isMap {}
+        throw ImportError.Problem.notScores(output.dimensions)
     }
 
     func readCaffe(_ file: MappedFile) throws -> ImportedModel {

@@ -60,7 +60,7 @@ struct NetworkAssembler {
     /// - Throws: `ImportError.Problem` where it would be more than the file's size accounts for.
     mutating func reserve(_ bytes: Int, for name: String) throws(ImportError.Problem) {
         guard bytes <= room else {
-            throw .malformed(reason: "\(name) makes of its numbers more than the file has, many times over")
+            throw .exceedsLimit(reason: "\(name) makes of its numbers more than the file has, many times over")
         }
         room -= bytes
     }
@@ -92,7 +92,7 @@ struct NetworkAssembler {
         let sizes = [shape.height, shape.width, shape.channels]
         guard let count = checkedProduct(sizes), count <= Self.greatestCount, shape.channels <= Self.greatestCount >> 4
         else {
-            throw .malformed(reason: "\(name) makes \(shape) numbers, more than any model of images")
+            throw .exceedsLimit(reason: "\(name) makes \(shape) numbers, more than any model of images")
         }
         for parameter in layer.parameters(for: shapes) {
             let found = numbers[parameter.name]?.count ?? 0

@@ -10,7 +10,7 @@ final class ReadingLimit {
     func read(_ count: Int, for name: String) throws(ImportError.Problem) {
         room -= count
         guard room >= 0 else {
-            throw .malformed(reason: "\(name) reads numbers that others have read more often than any model does")
+            throw .exceedsLimit(reason: "\(name) reads numbers that others have read more often than any model does")
         }
     }
 }

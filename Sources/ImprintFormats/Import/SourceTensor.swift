@@ -30,6 +30,14 @@ struct Constant {
         values = .integers(integers)
     }
 
+    /// The memory that the numbers take.
+    var byteCount: Int {
+        switch values {
+        case .floats(let values): values.count * MemoryLayout<Float>.stride
+        case .integers(let values): values.count * MemoryLayout<Int>.stride
+        }
+    }
+
     var count: Int {
         switch values {
         case .floats(let values): values.count
@@ -115,11 +123,32 @@ struct SourceActivation: Hashable {
         }.filter { length(of: $0) > 1 }
     }
 
+    /// Whether all values lie along one axis.
+    var isFlat: Bool { shape.count == 1 || axes.contains { length(of: $0) == shape.count } }
+
     /// The axes' names, for messages.
     var axesInWords: String { axes.map { "\($0)" }.joined(separator: ", ") }
 
     /// Whether an image is one vector: channels alone are more than 1, and in their own order.
     var isVector: Bool { shape.pixels == 1 && longAxes.allSatisfy { $0 == .channels } }
+
+    /// The same with axes of length 1 in front, up to `rank` axes in all.
+    func padded(toRank rank: Int) -> SourceActivation {
+        var result = self
+        result.axes.insert(contentsOf: Array(repeating: .unit, count: max(0, rank - axes.count)), at: 0)
+        return result
+    }
+
+    /// The same with the axis at `index` as the channels; `nil` if other values than the channels lie along it.
+    ///
+    /// Axes of length 1 carry no information: if the network has one channel, any of them can be the axis of the channels.
+    func withChannels(at index: Int) -> SourceActivation? {
+        guard axes[index] == .channels || (length(of: axes[index]) == 1 && shape.channels == 1) else { return nil }
+        var result = self
+        result.axes = axes.map { $0 == .channels ? .unit : $0 }
+        result.axes[index] = .channels
+        return result
+    }
 
     /// The place of an axis that the source counts from the front, or from the end where negative; `nil` where there is none.
     func place(ofAxis axis: Int) -> Int? {

@@ -3,7 +3,9 @@ internal import ImprintNetwork
 
 /// Operators that are computed where their inputs are known: how exporters find out shapes.
 extension ONNXImporter {
-    /// More numbers than any shape has: what is larger is not computed, so that a few bytes cannot ask for all memory.
+    /// More numbers than any shape has.
+    ///
+    /// A result has at most as many, or as the largest input: a few bytes cannot ask for all memory.
     private static let greatestCount = 1 << 16
 
     /// The result; `nil` where the operator is none of these, or an input is not known.
@@ -15,7 +17,7 @@ extension ONNXImporter {
             guard case .constant(let constant) = try input(place, node) else { return nil }
             inputs.append(constant)
         }
-        let limit = max(Self.greatestCount, inputs.first?.count ?? 0)
+        let limit = inputs.reduce(Self.greatestCount) { max($0, $1.count) }
         guard let result = try compute(node, inputs, limit), let count = elementCount(result.shape), count <= limit,
             result.shape.count <= NetworkAssembler.greatestRank
         else {
@@ -44,15 +46,15 @@ extension ONNXImporter {
         case "Squeeze", "Unsqueeze", "Reshape":
             return try inputs.first?.reshaped(to: dimensions(of: node, inputs.first?.shape ?? []))
         case "Transpose": return inputs.first?.transposed(node.attributes["perm"]?.integers)
-        case "Add": return Constant.combined(inputs, whole: &+, +)
-        case "Sub": return Constant.combined(inputs, whole: &-, -)
-        case "Mul": return Constant.combined(inputs, whole: &*, *)
-        case "Div": return Constant.combined(inputs, whole: { $1 == 0 || $1 == -1 ? 0 &- $0 : $0 / $1 }, /)
-        case "Min": return Constant.combined(inputs, whole: min, min)
-        case "Max": return Constant.combined(inputs, whole: max, max)
+        case "Add": return Constant.combined(inputs, upTo: limit, whole: &+, +)
+        case "Sub": return Constant.combined(inputs, upTo: limit, whole: &-, -)
+        case "Mul": return Constant.combined(inputs, upTo: limit, whole: &*, *)
+        case "Div": return Constant.combined(inputs, upTo: limit, whole: { $1 == 0 || $1 == -1 ? 0 &- $0 : $0 / $1 }, /)
+        case "Min": return Constant.combined(inputs, upTo: limit, whole: min, min)
+        case "Max": return Constant.combined(inputs, upTo: limit, whole: max, max)
         case "Pow":
             let floats = inputs.map { Constant(shape: $0.shape, floats: $0.floats) }
-            return Constant.combined(floats, whole: { base, _ in base }, pow)
+            return Constant.combined(floats, upTo: limit, whole: { base, _ in base }, pow)
         case "Abs": return inputs.first?.mapped(whole: { $0 == .min ? $0 : abs($0) }, abs)
         case "Exp": return inputs.first?.mapped(whole: { $0 }, exp)
         case "Reciprocal": return inputs.first?.mapped(whole: { $0 }) { 1 / $0 }
@@ -82,7 +84,6 @@ extension ONNXImporter {
 
     private func written(_ node: ONNXModel.Node) throws -> Constant? {
         let attributes = node.attributes
-        if let tensor = attributes["value"]?.tensor { return try tensor.constant() }
         if let float = attributes["value_float"]?.float { return Constant(shape: [], floats: [float]) }
         if let integer = attributes["value_int"]?.integer { return Constant(shape: [], integers: [integer]) }
         if let floats = attributes["value_floats"]?.floats { return Constant(shape: [floats.count], floats: floats) }

@@ -6,13 +6,15 @@ struct ONNXImporter {
     var assembler: NetworkAssembler
     /// What each name stands for by now.
     private var values: [String: SourceTensor] = [:]
-    /// Weights, which are read when a node asks for them.
-    private let initializers: [String: ONNXModel.Tensor]
+    /// Weights, which are read when a node asks for them: initializers, and tensors in Constant nodes.
+    private var tensors: [String: ONNXModel.Tensor]
     private let limit: ReadingLimit
+    /// The names that Erf reads: x / √2 of a GELU, which is recognized by x.
+    private let erfArguments: Set<String>
     /// Whether the image is of whole numbers, which can be nothing else than samples 0…255.
     let takesBytes: Bool
-    /// How many bytes more the results of operators over known numbers may take.
-    private var room: Int
+    /// Accounts for the results of operators over known numbers.
+    private var folding: FoldingBudget
 
     /// - Parameters:
     ///   - size: Height and width of the image, instead of those in the file.
@@ -23,7 +25,7 @@ struct ONNXImporter {
             throw ImportError.Problem.malformed(
                 reason: "two initializers have the name \(tensor.name.debugDescription)")
         }
-        self.initializers = initializers
+        tensors = initializers
         let inputs = model.graph.inputs.filter { initializers[$0.name] == nil }
         guard inputs.count == 1, let image = inputs.first else {
             throw ImportError.Problem.otherKind(
@@ -34,10 +36,11 @@ struct ONNXImporter {
         takesBytes = image.elementType == 2
         let bytes = try model.byteCount()
         limit = ReadingLimit(bytes: bytes)
+        erfArguments = Set(model.graph.nodes.filter { $0.operation == "Erf" }.flatMap(\.inputs))
         // Of 16 bits a number at least.
         assembler = NetworkAssembler(
             input: shape, weights: 2 * bytes, isLiteral: model.metadata[ExportedModel.networkKey] != nil)
-        room = 4 * bytes + 1 << 24
+        folding = FoldingBudget(bytes: bytes, graph: model.graph)
         var activation = assembler.image(axes: axes)
         if isBlueFirst && shape.channels == 3 {
             activation = try assembler.add(SelectChannels(channels: [2, 1, 0]), named: "bgr", to: [activation])
@@ -68,7 +71,7 @@ struct ONNXImporter {
                 what: "size of its input \(value.name)", advice: "say which with --input-size")
         }
         guard (1...(1 << 14)).contains(height), (1...(1 << 14)).contains(width) else {
-            throw ImportError.Problem.malformed(
+            throw ImportError.Problem.exceedsLimit(
                 reason: "its image has the size \(width)x\(height), expected 1x1 to 16384x16384")
         }
         return (
@@ -80,35 +83,49 @@ struct ONNXImporter {
     /// Runs all nodes; gives what the graph gives first.
     mutating func run(_ graph: ONNXModel.Graph) throws -> SourceActivation {
         var missing = MissingOperations()
-        for node in graph.nodes {
+        for (index, node) in graph.nodes.enumerated() {
             let isKnown = ONNXOperators.all[node.operation] != nil || Self.computable.contains(node.operation)
             guard isKnown, ["", "ai.onnx"].contains(node.domain) else {
                 let operation = node.domain.isEmpty ? node.operation : "\(node.domain).\(node.operation)"
                 missing.add(.init(operation: operation, node: node.name), making: node.outputs)
                 continue
             }
-            try missing.collect(reading: node.inputs, making: node.outputs) { try run(node) }
+            try missing.collect(reading: node.inputs, making: node.outputs) { try runNaming(node) }
+            for name in folding.release(after: index, reading: node.inputs) { values[name] = nil }
         }
         try missing.check()
         guard let output = graph.outputs.first, case .activation(let result) = try value(output.name, for: "the graph")
         else {
-            throw ImportError.Problem.malformed(reason: "its result does not depend on the image")
+            throw ImportError.Problem.otherKind(
+                found: "a model whose result does not depend on the image", advice: "expected an image classifier")
         }
         return result
     }
 
+    /// Runs a node; what is not supported of it has the name of its operator.
+    private mutating func runNaming(_ node: ONNXModel.Node) throws {
+        do {
+            try run(node)
+        } catch ImportError.Problem.unsupported(let operations) {
+            throw ImportError.Problem.unsupported(
+                operations.map { found in
+                    ONNXOperators.all[found.operation] != nil || found.operation == node.operation
+                        ? found : .init(operation: node.operation, node: node.name, reason: found.reason)
+                })
+        }
+    }
+
     private mutating func run(_ node: ONNXModel.Node) throws {
-        for name in node.outputs where values[name] != nil || initializers[name] != nil {
+        for name in node.outputs where values[name] != nil || tensors[name] != nil {
             throw ImportError.Problem.malformed(
                 reason: "\(node.name) makes \(name.debugDescription), which is there before")
         }
-        if let constant = try computed(node) {
-            room -= constant.count * MemoryLayout<Int>.stride
-            guard room >= 0 else {
-                throw ImportError.Problem.malformed(
-                    reason: "\(node.name) makes of known numbers more than the file has, many times over")
-            }
-            if let name = node.outputs.first { values[name] = .constant(constant) }
+        if node.operation == "Constant", let tensor = node.attributes["value"]?.tensor, let name = node.outputs.first {
+            tensors[name] = tensor
+        } else if let constant = try computed(node) {
+            let name = node.outputs.first ?? ""
+            try folding.add(constant.byteCount, as: name, for: node.name)
+            values[name] = .constant(constant)
         } else if let operation = ONNXOperators.all[node.operation] {
             for (name, activation) in zip(node.outputs, try operation(node, &self)) {
                 values[name] = .activation(activation)
@@ -121,7 +138,7 @@ struct ONNXImporter {
     /// What a name stands for.
     func value(_ name: String, for node: String) throws -> SourceTensor {
         if let value = values[name] { return value }
-        guard let tensor = initializers[name] else {
+        guard let tensor = tensors[name] else {
             throw ImportError.Problem.malformed(
                 reason: "\(node) reads \(name.debugDescription), which nothing before it makes")
         }
@@ -137,6 +154,9 @@ extension ONNXImporter {
     func has(_ place: Int, _ node: ONNXModel.Node) -> Bool {
         node.inputs.indices.contains(place) && !node.inputs[place].isEmpty
     }
+
+    /// Whether Erf reads a node's result.
+    func isErfArgument(_ node: ONNXModel.Node) -> Bool { node.outputs.contains { erfArguments.contains($0) } }
 
     /// A node's input, known or not.
     func input(_ place: Int, _ node: ONNXModel.Node) throws -> SourceTensor {

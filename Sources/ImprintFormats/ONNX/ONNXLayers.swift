@@ -74,7 +74,7 @@ extension ONNXImporter {
         _ x: SourceActivation, _ weight: Constant, isTurned: Bool, factor: Float, bias: [Float]?,
         _ node: ONNXModel.Node
     ) throws -> SourceActivation {
-        guard weight.shape.count == 2, x.axes.count >= 2, let last = x.axes.last else {
+        guard weight.shape.count == 2, x.axes.count >= 2 else {
             throw unsupported(node, "of \(x.dimensions) and \(weight.shape), expected a matrix on the right")
         }
         let (outputs, inputs) = isTurned ? (weight.shape[0], weight.shape[1]) : (weight.shape[1], weight.shape[0])
@@ -84,20 +84,27 @@ extension ONNXImporter {
         var values = weight.floats
         if factor != 1 { values = values.map { $0 * factor } }
         if !isTurned { values = transposed(values, rows: inputs, columns: outputs) }
-        if x.length(of: last) == x.shape.count {
-            return try assembler.dense(x, weight: values, outputs: outputs, bias: bias, named: node.name)
+        return try assembler.matrixProduct(x, weight: values, outputs: outputs, bias: bias, named: node.name)
+    }
+
+    /// LayerNormalization over the last axes, from `axis` on.
+    mutating func normalizeLayer(_ node: ONNXModel.Node) throws -> SourceActivation {
+        guard node.outputs.dropFirst().allSatisfy(\.isEmpty) else {
+            throw unsupported(node, "with the mean and the deviation as results, expected the normalized values only")
         }
-        guard last == .channels else {
-            throw unsupported(node, "along the last of \(x.axesInWords), expected channels, or all numbers of an image")
+        return try assembler.normalizeLayer(
+            activation(0, node), from: node.attributes["axis"]?.integer ?? -1, scale: known(1, node).floats,
+            shift: constant(2, node)?.floats, epsilon: node.attributes["epsilon"]?.float ?? 1e-5, named: node.name)
+    }
+
+    /// Gelu.
+    mutating func gelu(_ node: ONNXModel.Node) throws -> SourceActivation {
+        let approximation = node.attributes["approximate"]?.text ?? "none"
+        guard ["none", "tanh"].contains(approximation) else {
+            throw unsupported(node, "approximate \(approximation), expected none or tanh")
         }
-        // Over the channels of each pixel: a convolution of one pixel.
-        var picture = x
-        picture.axes = [.batch, .channels, .height, .width]
-        var y = try assembler.convolve(
-            picture, NetworkAssembler.Sliding(), weight: Constant(shape: [outputs, inputs, 1, 1], floats: values),
-            bias: bias, named: node.name)
-        y.axes = x.axes
-        return y
+        return try assembler.add(
+            GELU(approximatesTanh: approximation == "tanh"), named: node.name, to: [activation(0, node)])
     }
 
     /// BatchNormalization with known statistics.
@@ -106,13 +113,26 @@ extension ONNXImporter {
             throw unsupported(node, "training_mode; export the model for inference")
         }
         var x = try activation(0, node)
-        if x.axes.count == 2, case .flat = x.axes[1] { x = try assembler.vector(x, named: node.name) }
-        guard x.axes.count > 1, x.axes[1] == .channels || x.length(of: x.axes[1]) == 1 else {
+        if x.axes.count == 2, x.length(of: x.axes[1]) == x.shape.count {
+            x = try assembler.vector(x, named: node.name)
+        }
+        let epsilon = node.attributes["epsilon"]?.float ?? 1e-5
+        let (scale, shift) = (try known(1, node).floats, try known(2, node).floats)
+        let (mean, variance) = (try known(3, node).floats, try known(4, node).floats)
+        if x.axes.count > 1, let x = x.withChannels(at: 1) {
+            return try assembler.normalize(
+                x, scale: scale, shift: shift, mean: mean, variance: variance, epsilon: epsilon, named: node.name)
+        }
+        guard x.axes.count > 1, x.length(of: x.axes[1]) == 1, scale.count == 1, shift.count == 1, mean.count == 1,
+            variance.count == 1
+        else {
             throw unsupported(node, "along \(x.axesInWords), expected channels second")
         }
-        return try assembler.normalize(
-            x, scale: known(1, node).floats, shift: known(2, node).floats, mean: known(3, node).floats,
-            variance: known(4, node).floats, epsilon: node.attributes["epsilon"]?.float ?? 1e-5, named: node.name)
+        // The second axis has length 1 and the channels are another: all values share one mean and one variance.
+        let factor = scale[0] / (variance[0] + epsilon).squareRoot()
+        let scaled = try assembler.multiply(x, by: Constant(shape: [], floats: [factor]), named: node.name)
+        return try assembler.add(
+            scaled, Constant(shape: [], floats: [shift[0] - mean[0] * factor]), named: node.name)
     }
 
     /// PRelu.

@@ -52,11 +52,33 @@ struct ONNXModel {
     /// How many bytes the file has, together with those that hold weights for it.
     func byteCount() throws -> Int {
         var sizes: [String: Int] = [:]
-        for tensor in graph.initializers {
+        let constants = graph.nodes.lazy.compactMap { $0.attributes["value"]?.tensor }
+        for tensor in graph.initializers + constants {
             guard let location = tensor.location, sizes[location] == nil else { continue }
             sizes[location] = try tensor.externalFile().0.count
         }
         return sizes.values.reduce(size, +)
+    }
+
+    /// A better reason for a problem that an import met, from what the file declares; `nil` if there is none.
+    func explanation(of problem: ImportError.Problem) -> ImportError.Problem? {
+        switch problem {
+        case .unsupported, .missing:
+            // A detector gives scores for each of many boxes.
+            guard let shape = graph.outputs.first?.shape, shape.dropFirst().count(where: { $0 != 1 }) > 1 else {
+                return nil
+            }
+            return .notScores(shape)
+        case .malformed(let reason):
+            let names = Set(graph.initializers.map(\.name))
+            guard let image = graph.inputs.first(where: { !names.contains($0.name) }), let batch = image.shape?.first,
+                let batch, batch > 1
+            else { return nil }
+            return .otherKind(
+                found: "a model for batches of \(batch) images (\(reason))",
+                advice: "export it for one image, or with the batch axis open")
+        default: return nil
+        }
     }
 
     /// The operations of a model, and what they begin with.

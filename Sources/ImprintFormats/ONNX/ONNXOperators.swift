@@ -32,6 +32,7 @@ enum ONNXOperators {
         "Gemm": one { try $1.gemm($0) },
         "MatMul": one { try $1.matrixProduct($0) },
         "BatchNormalization": one { try $1.normalize($0) },
+        "LayerNormalization": one { try $1.normalizeLayer($0) },
         "MaxPool": one { try $1.pool($0, isMax: true) },
         "AveragePool": one { try $1.pool($0, isMax: false) },
         "GlobalAveragePool": pictureLayer { _ in GlobalAveragePool() },
@@ -52,6 +53,8 @@ enum ONNXOperators {
         "Tanh": layer { _ in Tanh() },
         "Softplus": layer { _ in Softplus() },
         "HardSwish": layer { _ in HardSwish() },
+        "Gelu": one { try $1.gelu($0) },
+        "Erf": layer { _ in Erf() },
         "LeakyRelu": layer { LeakyReLU(slope: $0.attributes["alpha"]?.float ?? 0.01) },
         "Elu": layer { ELU(alpha: $0.attributes["alpha"]?.float ?? 1) },
         "HardSigmoid": layer {

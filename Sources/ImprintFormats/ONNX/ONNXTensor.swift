@@ -45,9 +45,9 @@ extension ONNXModel {
         /// - Throws: `ImportError.Problem` where they are not as many as the shape says, or of a type that no classifier needs.
         func constant() throws -> Constant {
             guard let count = elementCount(shape), count < 1 << 40 else { throw problem("the shape \(shape)") }
-            guard let isFloat = Self.isFloat[type] else { throw problem("elements of the type \(type)") }
+            guard let isFloat = Self.isFloat[type] else { throw unsupported("elements of the type \(type)") }
             guard isFloat || count <= Self.greatestWholeCount else {
-                throw problem("\(count) whole numbers, expected weights as floating-point ones")
+                throw unsupported("\(count) whole numbers, expected weights as floating-point ones")
             }
             if isExternal { return try numbers(in: externalFile(), count: count) }
             if let raw { return try numbers(in: (message.file, raw), count: count) }
@@ -147,6 +147,13 @@ extension ONNXModel {
                 throw problem("more numbers than \(location) holds")
             }
             return (other, offset..<(offset + length))
+        }
+
+        /// A tensor that is valid, but of a kind that no network here has.
+        private func unsupported(_ what: String) -> ImportError.Problem {
+            .unsupported([
+                .init(operation: "tensor", node: name, reason: "the tensor \(name.debugDescription) has \(what)")
+            ])
         }
 
         private func problem(_ what: String) -> ImportError.Problem {

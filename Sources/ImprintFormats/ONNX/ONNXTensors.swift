@@ -14,7 +14,9 @@ extension ONNXImporter {
     mutating func product(_ node: ONNXModel.Node) throws -> SourceActivation {
         let (activations, constants) = try terms(node)
         var result = activations.count > 1 ? try assembler.multiply(activations, named: node.name) : activations[0]
-        for constant in constants { result = try assembler.multiply(result, by: constant, named: node.name) }
+        for constant in constants {
+            result = try assembler.multiply(result, by: constant, named: node.name, isSeparate: isErfArgument(node))
+        }
         return result
     }
 
@@ -61,7 +63,8 @@ extension ONNXImporter {
     /// Div, by known numbers.
     mutating func quotient(_ node: ONNXModel.Node) throws -> SourceActivation {
         try checkSpreading(node)
-        return try assembler.quotient(input(0, node), input(1, node), named: node.name)
+        return try assembler.quotient(
+            input(0, node), input(1, node), named: node.name, isSeparate: isErfArgument(node))
     }
 
     private func terms(_ node: ONNXModel.Node) throws -> ([SourceActivation], [Constant]) {
@@ -173,9 +176,9 @@ extension ONNXImporter {
         guard let place = x.place(ofAxis: axis), x.dimensions[..<place].allSatisfy({ $0 == 1 }) else {
             throw unsupported(node, "along axis \(axis) of \(x.dimensions), expected all numbers of an image")
         }
-        var y = try assembler.softmax(assembler.flatten(x), along: 1, named: node.name)
-        if y.shape == x.shape { y.axes = x.axes }
-        return y
+        if x.shape.pixels == 1 && x.isVector { return try assembler.add(Softmax(), named: node.name, to: [x]) }
+        let vector = try assembler.dividedVector(x, named: node.name)
+        return try assembler.add(Softmax(), named: node.name, to: [vector])
     }
 
     /// Pad, whose amounts were attributes up to version 10.

@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test("From ONNX, also with its preprocessing in the graph", arguments: ExportCase.all)
+    @Test("From ONNX, also with its preprocessing in the graph", arguments: ExportCase.all + ExportCase.onnxOnly)
     func onnx(_ item: ExportCase) throws {
         let weights = try item.weights()
         expectEqual(try reimported(weights, as: "m.onnx") { try weights.writeONNX(to: $0) }, weights)

@@ -162,12 +162,12 @@ import Testing
         layer("a number that is none", .malformed, "expected a decimal number", "Power", "power_param { scale: 0x10 }"),
         layer("a power of 2", .unsupported, "power other than 1", "Power", "power_param { power: 2 }"),
         layer("limits that are no numbers", .network, "minimum", "Clip", "clip_param { min: nan max: nan }"),
-        model("channels that double sixty times", .malformed, "more than any model of images") {
+        model("channels that double sixty times", .exceedsLimit, "more than any model of images") {
             input
                 + (0..<60).map { "layer { name: 'c' type: 'Concat' bottom: 'x' bottom: 'x' top: 'x' }\n# \($0)\n" }
                 .joined()
         },
-        model("1,000 factors of 160,000 channels", .malformed, "many times over") {
+        model("1,000 factors of 160,000 channels", .exceedsLimit, "many times over") {
             "input: 'x' input_shape { dim: 1 dim: 1 dim: 400 dim: 400 } "
                 + "layer { name: 'f' type: 'Flatten' bottom: 'x' top: 'x' } layer { name: 's' type: 'Softmax' bottom: 'x' top: 'x' } "
                 + String(

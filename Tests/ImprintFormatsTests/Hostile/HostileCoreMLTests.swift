@@ -228,7 +228,7 @@ import Testing
         network("an order with axis 9", .malformed, "has the order") {
             $0.add("turn", 310, [.integers(1, [0, 1, 2, 9])])
         },
-        network("4,000 more axes", .malformed, "axes") {
+        network("4,000 more axes", .exceedsLimit, "axes") {
             $0.add("more", 1125, [.integers(1, Array(0..<4000))])
             $0.add("less", 1140, [.integers(1, Array(repeating: 1, count: 3999) + [-1])])
         },
@@ -241,18 +241,20 @@ import Testing
     ]
 
     private static let bombs: [HostileModel] = [
-        network("channels that double eighty times", .malformed, "more than any model of images", width: 1, height: 1) {
+        network(
+            "channels that double eighty times", .exceedsLimit, "more than any model of images", width: 1, height: 1
+        ) {
             sample in
             for turn in 0..<80 {
                 sample.add(
                     "layer\(turn)", 320, from: Array(repeating: turn == 0 ? "image" : "layer\(turn - 1)", count: 2))
             }
         },
-        network("a plane of a row", .malformed, "many times over", width: 1 << 14, height: 1 << 14) {
+        network("a plane of a row", .exceedsLimit, "many times over", width: 1 << 14, height: 1 << 14) {
             $0.add("bias", 250, [.integers(1, [1, 1, 1 << 14]), .weights(2, Array(repeating: 1, count: 1 << 14))])
         },
         network(
-            "an image of 2^28 numbers in another order", .malformed, "more than any model of images", width: 1 << 14,
+            "an image of 2^28 numbers in another order", .exceedsLimit, "more than any model of images", width: 1 << 14,
             height: 1 << 14
         ) {
             $0.add("flat", 301)
@@ -270,7 +272,7 @@ import Testing
             }
             sample.add("last", 130, [.message(10, [])], from: ["nothing"])
         },
-        network("numbers of one layer in 2,000", .malformed, "many times over", width: 400, height: 250) { sample in
+        network("numbers of one layer in 2,000", .exceedsLimit, "many times over", width: 400, height: 250) { sample in
             sample.add(
                 "constant", 290, [.integers(1, [1, 250, 400]), .weights(2, Array(repeating: 1, count: 100_000))],
                 from: [])

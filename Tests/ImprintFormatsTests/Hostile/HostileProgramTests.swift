@@ -195,7 +195,7 @@ import Testing
         program("a cast to whole numbers", .unsupported, "to int32, expected fp16 or fp32") {
             $0.add("cast", ["dtype": .text("int32")])
         },
-        program("17 axes", .malformed, "expected at most 16") {
+        program("17 axes", .exceedsLimit, "expected at most 16") {
             $0.add("expand_dims", ["axes": .integers(Array(0..<13))])
         },
         codes("no blocks", "has scales [0, 3, 1, 1]", "constexpr_blockwise_shift_scale") {
@@ -253,7 +253,7 @@ import Testing
     ]
 
     private static let bombs: [HostileModel] = [
-        program("channels that double sixty times", .malformed, "more than any model of images") { sample in
+        program("channels that double sixty times", .exceedsLimit, "more than any model of images") { sample in
             for turn in 0..<60 {
                 let name = turn == 0 ? "image" : "c\(turn)"
                 sample.add(
@@ -261,14 +261,14 @@ import Testing
                     to: ["c\(turn + 1)"])
             }
         },
-        program("the same numbers in 1,000 layers", .malformed, "many times over") { sample in
+        program("the same numbers in 1,000 layers", .exceedsLimit, "many times over") { sample in
             sample.constant("w", .floats([3, 3, 128, 128], ones(9 * 128 * 128)))
             (sample.width, sample.height) = (256, 256)
             for turn in 0..<1000 {
                 sample.add("conv", ["x": .name("image"), "weight": .name("w")], readsLast: false, to: ["c\(turn)"])
             }
         },
-        program("records that all hold the whole file", .malformed, "many times over") { sample in
+        program("records that all hold the whole file", .exceedsLimit, "many times over") { sample in
             (sample.width, sample.height) = (256, 256)
             let places = (0..<500).map { sample.store([], length: 3 * 100 * 100 * 4, offset: $0 * 64) }
             sample.blobs += Array(repeating: 0, count: 120_000)
@@ -278,7 +278,7 @@ import Testing
                     "conv", ["x": .name("image"), "weight": .name("w\(turn)")], readsLast: false, to: ["c\(turn)"])
             }
         },
-        program("the first of many numbers, 2,000 times", .malformed, "more often than any model") { sample in
+        program("the first of many numbers, 2,000 times", .exceedsLimit, "more often than any model") { sample in
             sample.constant("many", .floats([1 << 18], ones(1 << 18)))
             for turn in 0..<2000 { sample.add("leaky_relu", ["alpha": .name("many")], to: ["r\(turn)"]) }
         },

@@ -61,7 +61,7 @@ struct ImportTrial {
 struct HostileModel: CustomTestStringConvertible, Sendable {
     /// The kinds of errors.
     enum Kind: Sendable {
-        case unknownFormat, malformed, otherKind, unsupported, network, missing, unreadable
+        case unknownFormat, malformed, exceedsLimit, otherKind, unsupported, network, missing, unreadable
     }
 
     let testDescription: String
@@ -112,6 +112,7 @@ struct HostileModel: CustomTestStringConvertible, Sendable {
         switch (error as? ImportError)?.problem {
         case .unknownFormat: .unknownFormat
         case .malformed: .malformed
+        case .exceedsLimit: .exceedsLimit
         case .otherKind: .otherKind
         case .unsupported: .unsupported
         case .network: .network

@@ -4,6 +4,8 @@ struct ONNXSample {
     var image = [1, 3, 4, 4]
     var opset: Int? = 12
     var initializers: [Tensor] = []
+    /// The lengths of the result's axes; not declared if `nil`.
+    var outputShape: [Int]?
     /// What comes behind the fields of the graph.
     var more: [WireField] = []
     private var nodes: [WireField] = []
@@ -85,10 +87,12 @@ struct ONNXSample {
         ]
     }
 
+    private var output: [WireField] { outputShape.map { Self.value(last, $0) } ?? [.text(1, last)] }
+
     var bytes: [UInt8] {
         let graph: [WireField] =
             nodes + [.text(2, "graph")] + initializers.map { .message(5, $0.fields) }
-            + [.message(11, Self.value("image", image)), .message(12, [.text(1, last)])] + more
+            + [.message(11, Self.value("image", image)), .message(12, output)] + more
         return WireField.encode(
             [.integer(1, 8), .message(7, graph)] + (opset.map { [.message(8, [.integer(2, $0)])] } ?? []))
     }

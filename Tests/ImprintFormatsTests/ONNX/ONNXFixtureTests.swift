@@ -19,7 +19,7 @@ private let fixtures = ImportFixtures("ONNX")
     }
 
     @Test("All fixtures are there")
-    func all() { #expect(fixtures.expected.count == 37) }
+    func all() { #expect(fixtures.expected.count == 41) }
 
     private func layers(_ name: String) throws -> [String] {
         try read(name).weights.network.nodes.map { type(of: $0.layer).kind }
@@ -44,14 +44,31 @@ private let fixtures = ImportFixtures("ONNX")
         #expect(try layers("activations.onnx").filter { $0 == "swish" || $0 == "hardSwish" }.count == 3)
     }
 
-    @Test("A sigmoid's end stays as it is, whatever its shape, and so does a softmax's")
+    @Test("A map of scores is refused as no classifier, not as damaged")
+    func map() throws {
+        let error = #expect(throws: ImportError.self) { try read("sigmoid-map.onnx") }
+        #expect(error?.problem == .notScores([1, 2, 3, 2]))
+        #expect(error?.description.contains("expected one score for each label") == true)
+    }
+
+    @Test("ConvNeXt's blocks become layer normalizations and GELUs, however a GELU is written")
+    func convNeXt() throws {
+        #expect(
+            try layers("convnext.onnx").filter { ["layerNormalization", "gelu", "erf"].contains($0) } == [
+                "layerNormalization", "layerNormalization", "gelu", "layerNormalization", "gelu", "layerNormalization",
+            ])
+        let gelu = try layers("gelu.onnx")
+        #expect(gelu.filter { $0 == "gelu" }.count == 5)
+        #expect(gelu.filter { $0 == "multiply" }.count == 1, "what is not quite a GELU stays as it is written")
+        #expect(try layers("layer-norm.onnx").filter { $0 == "layerNormalization" }.count == 2)
+    }
+
+    @Test("A sigmoid's end stays as it is, and so does a softmax's")
     func endings() throws {
-        for name in ["sigmoid-map.onnx", "sigmoid-flat.onnx"] {
-            let model = try read(name)
-            #expect(model.weights.network.nodes.allSatisfy { !($0.layer is Softmax) })
-            #expect(model.notes.contains { $0.contains("each label has a confidence of its own") })
-            #expect(model.weights.labels == (0..<12).map(String.init))
-        }
+        let model = try read("sigmoid-flat.onnx")
+        #expect(model.weights.network.nodes.allSatisfy { !($0.layer is Softmax) })
+        #expect(model.notes.contains { $0.contains("each label has a confidence of its own") })
+        #expect(model.weights.labels == (0..<12).map(String.init))
         for name in ["opset-11.onnx", "opset-13.onnx", "log-softmax.onnx"] {
             #expect(try layers(name).filter { $0 == "softmax" }.count == 1)
             #expect(try !read(name).notes.contains { $0.contains("logits") })
