@@ -1,8 +1,11 @@
 internal import Atomics
+internal import Foundation
 internal import ImprintCore
 internal import ImprintNetwork
 
-/// Plans of one network for one image at a time, for any number of threads, none of which ever waits for another.
+/// Plans of one network for one image at a time, for any number of threads.
+///
+/// A thread waits for another only if there is no memory for one more plan.
 final class PlanPool: Sendable {
     let network: Network
     private let parameters: Parameters
@@ -25,16 +28,24 @@ final class PlanPool: Sendable {
 
     /// Lends a plan to `body`.
     func withPlan<Result, Failure>(_ body: (Plan) throws(Failure) -> Result) throws(Failure) -> Result {
-        // The network compiled in `init`, so only memory can be short.
-        guard let lent = take() ?? (try? Self.plan(network, parameters, workers)).map(Idle.init) else {
-            preconditionFailure("there is no memory for one more classification at the same time")
-        }
+        let lent = lend()
         defer {
             _ = idle.first {
                 $0.compareExchange(expected: nil, desired: lent, ordering: .acquiringAndReleasing).exchanged
             }
         }
         return try body(lent.plan)
+    }
+
+    /// A plan that no other thread uses: an idle one, or a new one.
+    private func lend() -> Idle {
+        if let plan = take() { return plan }
+        if let plan = try? Self.plan(network, parameters, workers) { return Idle(plan) }
+        // The network compiled in `init`, so only memory is short. The first plan, at least, comes back.
+        while true {
+            if let plan = take() { return plan }
+            usleep(1000)
+        }
     }
 
     private func take() -> Idle? {
@@ -56,6 +67,8 @@ final class PlanPool: Sendable {
     private static func plan(
         _ network: Network, _ parameters: Parameters, _ workers: Workers
     ) throws(NetworkError) -> Plan {
-        try Plan(network, parameters: parameters, options: Plan.Options(batchSize: 1, workers: workers))
+        try Plan(
+            network, parameters: parameters,
+            options: Plan.Options(batchSize: 1, workers: workers).limitingThreads(for: network))
     }
 }

@@ -61,7 +61,7 @@ struct Occlusion {
         // A row of squares at a time: enough to share among threads, and little memory.
         plan = try Plan(
             weights.network, parameters: weights.parameters,
-            options: Plan.Options(batchSize: columns.count, workers: workers))
+            options: Plan.Options(batchSize: columns.count, workers: workers).limitingThreads(for: weights.network))
     }
 
     /// Ranges of `side` from the first to the last pixel, half overlapping, evenly spread.

@@ -1,4 +1,5 @@
 internal import Dispatch
+internal import Foundation
 
 /// A number of threads that share work in fixed chunks.
 ///
@@ -57,6 +58,25 @@ public struct Workers: Sendable, Hashable {
         return values
     }
 
+    /// Calls `body` for every index in `0..<count` on any of the threads, and `receive` with the results in the order of the indices.
+    ///
+    /// `receive` gets each result as soon as all results before it are there, one at a time, on any of the threads.
+    /// - Throws: What `receive` throws; no further index is begun then.
+    public func forEachInOrder<Value>(
+        _ count: Int, _ body: (_ index: Int) -> Value, receive: (_ index: Int, _ value: Value) throws -> Void
+    ) throws {
+        let workers = min(self.count, count)
+        guard workers > 1 else {
+            for index in 0..<count { try receive(index, body(index)) }
+            return
+        }
+        let results = OrderedResults<Value>(count: count)
+        forkJoin(workers) { _ in
+            while let index = results.claim() { results.add(body(index), at: index, receive) }
+        }
+        if let failure = results.failure { throw failure }
+    }
+
     @usableFromInline
     func forkJoin(_ workers: Int, _ body: (_ worker: Int) -> Void) {
         // The closure does not outlive this call, and its chunks write to disjoint memory: that is the contract of
@@ -72,4 +92,39 @@ public struct Workers: Sendable, Hashable {
 @inlinable
 public func chunkRange(_ chunk: Int, of chunks: Int, total: Int) -> Range<Int> {
     (total * chunk / chunks)..<(total * (chunk + 1) / chunks)
+}
+
+/// Results that threads compute in any order and one of them passes on in order.
+private final class OrderedResults<Value>: @unchecked Sendable {
+    private let count: Int
+    private let lock = NSLock()
+    private var claimed = 0
+    private var received = 0
+    private var waiting: [Int: Value] = [:]
+    /// What `receive` threw.
+    private(set) var failure: (any Error)?
+
+    init(count: Int) { self.count = count }
+
+    /// The next index; `nil` if there is none, or after a failure.
+    func claim() -> Int? {
+        lock.withLock {
+            guard failure == nil && claimed < count else { return nil }
+            defer { claimed += 1 }
+            return claimed
+        }
+    }
+
+    /// Passes on all results for which no earlier one is missing.
+    func add(_ value: Value, at index: Int, _ receive: (_ index: Int, _ value: Value) throws -> Void) {
+        lock.lock()
+        defer { lock.unlock() }
+        waiting[index] = value
+        do {
+            while failure == nil, let next = waiting.removeValue(forKey: received) {
+                try receive(received, next)
+                received += 1
+            }
+        } catch { failure = error }
+    }
 }

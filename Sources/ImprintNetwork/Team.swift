@@ -144,14 +144,18 @@ private final class Shared: @unchecked Sendable {
     private let round = Atomic(0)
     private let arrived = Atomic(0)
     private let sleepers = Atomic(0)
-    /// How often a waiting thread looks before it sleeps: for some 100 µs, but not at all where threads outnumber processors.
-    private let looks: Int
+    /// Rounds and barriers have a budget each: between two passes threads wait much longer than at a barrier.
+    private let roundSpins: SpinBudget
+    private let barrierSpins: SpinBudget
     private let passed = Atomic(0)
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
     init(expecting count: Int) {
-        looks = count <= Processors.count ? 4000 : 0
+        // Spinning is useless if the threads waited for have no processor to run on.
+        let longest = count <= Processors.count ? SpinBudget.longest : 0
+        roundSpins = SpinBudget(longest: longest)
+        barrierSpins = SpinBudget(longest: longest)
         pthread_mutex_init(mutex, nil)
         pthread_cond_init(condition, nil)
     }
@@ -171,7 +175,7 @@ private final class Shared: @unchecked Sendable {
 
     /// Returns when so many rounds have begun.
     func wait(for target: Int) {
-        wait { round.load(ordering: .sequentiallyConsistent) >= target }
+        wait(roundSpins) { round.load(ordering: .sequentiallyConsistent) >= target }
     }
 
     /// Returns when all members have come here.
@@ -183,18 +187,19 @@ private final class Shared: @unchecked Sendable {
             passed.store(before + 1, ordering: .sequentiallyConsistent)
             wakeSleepers()
         } else {
-            wait { passed.load(ordering: .sequentiallyConsistent) != before }
+            wait(barrierSpins) { passed.load(ordering: .sequentiallyConsistent) != before }
         }
     }
 
     /// Returns when `isOver`, which another member's store makes true, followed by `wakeSleepers`.
     ///
-    /// Looks for a while before it sleeps, since to be woken takes longer than most waits.
-    private func wait(_ isOver: () -> Bool) {
-        for _ in 0..<looks {
-            if isOver() { return }
+    /// Spins before it sleeps, since waking a thread takes longer than most waits.
+    private func wait(_ spins: borrowing SpinBudget, _ isOver: () -> Bool) {
+        for _ in 0..<spins.next {
+            if isOver() { return spins.noteSuccess() }
             imprint_pause()
         }
+        spins.noteFailure()
         pthread_mutex_lock(mutex)
         sleepers.add(1, ordering: .sequentiallyConsistent)
         while !isOver() { pthread_cond_wait(condition, mutex) }
@@ -208,5 +213,45 @@ private final class Shared: @unchecked Sendable {
         pthread_mutex_lock(mutex)
         pthread_cond_broadcast(condition)
         pthread_mutex_unlock(mutex)
+    }
+}
+
+/// How often a waiting thread checks for the end of its wait before it sleeps.
+///
+/// On a machine with other work, the threads waited for may not be running, and spinning takes processor time from them. So a
+/// spin that fails halves the next one, and a spin that succeeds doubles it. Every 32nd failure allows one longest spin, to
+/// find out whether spinning is worthwhile again.
+struct SpinBudget: ~Copyable, Sendable {
+    /// About 100 µs.
+    static let longest = 4000
+    private static let failuresPerProbe = 32
+    private let longest: Int
+    private let budget: Atomic<Int>
+    private let failures = Atomic(0)
+
+    init(longest: Int) {
+        self.longest = longest
+        budget = Atomic(longest)
+    }
+
+    /// The number of checks of the next wait.
+    var next: Int {
+        let isProbe = failures.load(ordering: .relaxed) % Self.failuresPerProbe == Self.failuresPerProbe - 1
+        return isProbe ? longest : budget.load(ordering: .relaxed)
+    }
+
+    /// The wait ended during the spin.
+    ///
+    /// Threads may note at the same time: lost updates do no harm.
+    func noteSuccess() {
+        let current = budget.load(ordering: .relaxed)
+        if current < longest { budget.store(min(max(2 * current, 64), longest), ordering: .relaxed) }
+        if failures.load(ordering: .relaxed) > 0 { failures.store(0, ordering: .relaxed) }
+    }
+
+    /// The spin was too short, and the thread sleeps.
+    func noteFailure() {
+        failures.add(1, ordering: .relaxed)
+        budget.store(budget.load(ordering: .relaxed) / 2, ordering: .relaxed)
     }
 }

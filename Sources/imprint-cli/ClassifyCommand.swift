@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Foundation
 internal import Imprint
+internal import ImprintCore
 internal import ImprintFormats
 internal import ImprintImages
 
@@ -66,7 +67,9 @@ struct ClassifyCommand: ParsableCommand {
     }
 
     func run() throws {
-        let classifier = try classifierOptions.classifier(model, threads: common.threadCount)
+        // One thread per photo never waits for another; only threads that are left share the work on a photo.
+        let workers = Workers(min(common.threadCount, files.count))
+        let classifier = try classifierOptions.classifier(model, threads: common.threadCount / workers.count)
         let rule = ConfidenceRule(
             threshold: try threshold.threshold(), minimumPrecision: minimumPrecision, minimumRecall: minimumRecall)
         try rule.check(classifier)
@@ -74,14 +77,19 @@ struct ClassifyCommand: ParsableCommand {
             throw ValidationError("--boxes: \(model) says what is in a photo, but not where; train one with --artwork.")
         }
         let categories = try categories.map { try self.categories($0, of: classifier) }
+        func observations(_ file: String) throws -> [Observation] {
+            var observations = try classifier.classify(URL(filePath: file), cropAndScale: cropAndScale)
+            if let categories {
+                observations = observations.rolledUp(into: categories, isShared: classifier.sharesConfidence)
+            }
+            return Array(observations.filter(rule.accepts).prefix(top))
+        }
         var failures = 0
-        for file in files {
+        try workers.forEachInOrder(files.count) { index in
+            Swift.Result { try observations(files[index]) }
+        } receive: { index, outcome in
             do {
-                var observations = try classifier.classify(URL(filePath: file), cropAndScale: cropAndScale)
-                if let categories {
-                    observations = observations.rolledUp(into: categories, isShared: classifier.sharesConfidence)
-                }
-                try show(file, Array(observations.filter(rule.accepts).prefix(top)))
+                try show(files[index], outcome.get())
             } catch let error as ImageError {
                 failures += 1
                 Terminal.note("Error: \(error)")

@@ -29,6 +29,27 @@ import Testing
         }
     }
 
+    @Test("Many photos are classified in the order given, with the same output for any number of threads")
+    func manyPhotos() throws {
+        try withTemporaryFolder { folder in
+            try writeModelAndPhotos(to: folder)
+            let photos = (0..<40).map {
+                $0 % 9 == 5 ? "missing\($0).png" : "photos/\($0 % 2 == 0 ? "dark" : "bright")/0.png"
+            }
+            let runs = try ["1", "2", "7"].map { threads in
+                try run(tool, ["classify", "m.imprint"] + photos + ["--json", "--threads", threads], folder: folder)
+            }
+            #expect(runs[0].status == 1)
+            #expect(runs[0].lines.map { $0["file"] as? String } == photos.filter { $0.hasPrefix("photos") })
+            #expect(runs[0].errors.split(separator: "\n").count == photos.filter { $0.hasPrefix("missing") }.count)
+            for run in runs {
+                #expect(run.status == runs[0].status)
+                #expect(run.output == runs[0].output)
+                #expect(run.errors == runs[0].errors)
+            }
+        }
+    }
+
     @Test("The plan of a training step, in JSON")
     func plan() throws {
         try withTemporaryFolder { folder in

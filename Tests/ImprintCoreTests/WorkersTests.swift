@@ -1,3 +1,4 @@
+import Foundation
 import ImprintCore
 import Synchronization
 import Testing
@@ -33,6 +34,36 @@ import Testing
             }
         }
         #expect(tried.load(ordering: .relaxed) < 200)
+    }
+
+    @Test("Results arrive one at a time and in order", arguments: [1, 2, 3], [0, 1, 5, 200])
+    func inOrder(workers: Int, count: Int) throws {
+        let received = Mutex<[Int]>([])
+        try Workers(workers).forEachInOrder(count) { index in
+            if index % 7 == 0 { usleep(500) }
+            return index * index
+        } receive: { index, value in
+            #expect(value == index * index)
+            received.withLock { $0.append(index) }
+        }
+        #expect(received.withLock { $0 } == Array(0..<count))
+    }
+
+    @Test("A receiver that fails ends the work", arguments: [1, 2, 3])
+    func failingReceiver(workers: Int) {
+        struct Failure: Error {}
+        let tried = Atomic(0)
+        let received = Atomic(0)
+        #expect(throws: Failure.self) {
+            try Workers(workers).forEachInOrder(10_000) { _ in
+                tried.add(1, ordering: .relaxed)
+            } receive: { index, _ in
+                received.add(1, ordering: .relaxed)
+                if index == 5 { throw Failure() }
+            }
+        }
+        #expect(received.load(ordering: .relaxed) == 6)
+        #expect(tried.load(ordering: .relaxed) < 10_000)
     }
 
     @Test("Chunks cover the whole without overlap", arguments: [1, 3, 4], [0, 1, 7, 1000])

@@ -1,3 +1,5 @@
+import Foundation
+import ImprintCore
 import Synchronization
 import Testing
 
@@ -56,5 +58,50 @@ import Testing
             last = team
         }
         #expect(last == nil)
+    }
+
+    @Test("A spin that fails halves the next one, and every 32nd failure allows a whole spin")
+    func spinBudget() {
+        let spins = SpinBudget(longest: 4000)
+        var lengths: [Int] = []
+        for _ in 0..<64 {
+            lengths.append(spins.next)
+            spins.noteFailure()
+        }
+        #expect(lengths.prefix(5) == [4000, 2000, 1000, 500, 250])
+        #expect(lengths[31] == 4000 && lengths[63] == 4000)
+        #expect(lengths.reduce(0, +) < 5 * 4000)
+        for _ in 0..<10 { spins.noteSuccess() }
+        #expect(spins.next == 4000)
+        #expect(SpinBudget(longest: 0).next == 0)
+    }
+
+    /// One member sleeps again and again while the others wait for it.
+    private final class SlowMember: TeamTask, @unchecked Sendable {
+        /// The processor time of each wait of the second member.
+        var seconds: [Double] = []
+
+        func run(_ worker: Worker) {
+            for _ in 0..<100 {
+                let start = Self.processorSeconds
+                worker.alone { usleep(1000) }
+                if worker.index == 1 { seconds.append(Self.processorSeconds - start) }
+            }
+        }
+
+        private static var processorSeconds: Double {
+            var time = timespec()
+            clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+            return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+        }
+    }
+
+    @Test("Threads that wait long take little processor time", .enabled(if: Processors.count >= 2))
+    func longWaits() throws {
+        let task = SlowMember()
+        Team(count: 2).run(task)
+        // If every wait began with a whole spin, 100 of them would take about 100 times as long as one.
+        let longest = try #require(task.seconds.max())
+        #expect(task.seconds.reduce(0, +) < 40 * longest)
     }
 }

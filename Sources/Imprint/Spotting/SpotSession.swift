@@ -40,7 +40,8 @@ final class SpotSession {
         best = try parameters.copy()
         plan = try Plan(
             network, parameters: parameters,
-            options: Plan.Options(batchSize: SpotPhase.batchSize, mode: .training, workers: workers, seed: seed))
+            options: Plan.Options(batchSize: SpotPhase.batchSize, mode: .training, workers: workers, seed: seed)
+                .limitingThreads(for: network))
         loss = SpotLoss(network.output)
         optimizer = try Self.optimizer(phases[0], parameters.layout)
         progress = TrainingProgress(learningRate: phases[0].learningRate, plannedEpochs: phases.count)

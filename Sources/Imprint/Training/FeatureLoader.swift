@@ -49,7 +49,8 @@ final class FeatureLoader: BatchSource {
     ) throws {
         let plan = try Plan(
             part.network, parameters: part.parameters,
-            options: Plan.Options(batchSize: min(images.order.batchSize, images.count), workers: workers))
+            options: Plan.Options(batchSize: min(images.order.batchSize, images.count), workers: workers)
+                .limitingThreads(for: part.network))
         let channels = part.network.output.count
         var features = [[Float]](repeating: [], count: images.count)
         var lost: [SkippedImage] = []

@@ -46,13 +46,16 @@ final class TrainingSession {
         stagePlan = try Self.plan(
             start, stage: stage, batchSize: min(configuration.batchSize, count), seed: configuration.seed, workers)
         average = try configuration.averageDecay.map { _ in try parameters.copy() }
-        predictionPlan =
-            images.validationCount == 0
-            ? nil
-            : try Plan(
-                start.trained.network.logits(), parameters: average ?? parameters,
+        if images.validationCount > 0 {
+            let logits = try start.trained.network.logits()
+            predictionPlan = try Plan(
+                logits, parameters: average ?? parameters,
                 options: Plan.Options(
-                    batchSize: min(configuration.batchSize, images.validationCount), workers: workers))
+                    batchSize: min(configuration.batchSize, images.validationCount), workers: workers
+                ).limitingThreads(for: logits))
+        } else {
+            predictionPlan = nil
+        }
         best = try parameters.copy()
         let learningRate = configuration.learningRate ?? 0
         optimizer = try Self.optimizer(configuration, learningRate, start)
@@ -86,11 +89,12 @@ final class TrainingSession {
         _ start: TrainingConfiguration.StartingPoint, stage: Int, batchSize: Int, seed: UInt64, _ workers: Workers
     ) throws -> Plan {
         let logits = try start.trained.network.logits()
+        let network = try start.keepsStatistics ? logits.keepingStatistics() : logits
         return try Plan(
-            start.keepsStatistics ? logits.keepingStatistics() : logits, parameters: start.trained.parameters,
+            network, parameters: start.trained.parameters,
             options: Plan.Options(
-                batchSize: batchSize, mode: .training, workers: workers, frozen: start.stages.frozen[stage],
-                seed: seed))
+                batchSize: batchSize, mode: .training, workers: workers, frozen: start.stages.frozen[stage], seed: seed
+            ).limitingThreads(for: network))
     }
 
     /// Compiles the plan of the stage that the epoch belongs to, unless it is there.
