@@ -103,11 +103,13 @@ let package = Package(
                 .product(name: "FlyingFox", package: "FlyingFox"),
             ],
             exclude: ["README.md"], resources: [.embedInCode("Page")], swiftSettings: settings),
+        // Runs before the tool's shared libraries start; for executables only.
+        .target(name: "CStartup", exclude: ["README.md"]),
         .executableTarget(
             name: "imprint-cli",
             dependencies: [
                 "Imprint", "ImprintFormats", "ImprintNetwork", "ImprintImages", "ImprintCore", "ImprintBenchmarks",
-                "ImprintLive", "ImprintStudio",
+                "ImprintLive", "ImprintStudio", "CStartup",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["README.md"], swiftSettings: settings),

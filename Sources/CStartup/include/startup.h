@@ -1,0 +1,1 @@
+// Only makes the target a module: startup.c needs no calls.
