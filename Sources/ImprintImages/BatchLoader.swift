@@ -108,6 +108,8 @@ public final class BatchLoader: Sendable {
     /// The prepared images of the first `keptCount` items.
     private let kept: ImageStore
     private let keptCount: Int
+    /// The images that an epoch could not read any more, by their place: no later epoch reads them, so that what is measured on the rest compares.
+    private let vanished = Mutex<[Int: ImageError]>([:])
 
     /// Reads all images.
     /// - Parameters:
@@ -213,9 +215,11 @@ public final class BatchLoader: Sendable {
     fileprivate func fill(
         _ samples: UnsafeMutableBufferPointer<UInt8>, _ places: [Int], epoch: Int
     ) -> (filled: [Int], lost: [SkippedImage]) {
+        let known = vanished.withLock { $0 }
         let failures = Mutex<[Int: ImageError]>([:])
         workers.forEach(places.count) { index, _ in
             do throws(ImageError) {
+                if let reason = known[places[index]] { throw reason }
                 let image = try image(at: places[index], epoch: epoch)
                 let range = (index * bytesPerImage)..<((index + 1) * bytesPerImage)
                 _ = UnsafeMutableBufferPointer(rebasing: samples[range]).update(fromContentsOf: image.samples)
@@ -232,6 +236,7 @@ public final class BatchLoader: Sendable {
             }
             filled.append(place)
         }
+        vanished.withLock { vanished in for (index, reason) in failed { vanished[places[index]] = reason } }
         let lost = failed.sorted { $0.key < $1.key }
         return (filled, lost.map { SkippedImage(url: items[places[$0.key]].url, reason: $0.value) })
     }

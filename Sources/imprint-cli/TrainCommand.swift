@@ -96,7 +96,7 @@ struct TrainCommand: AsyncParsableCommand {
     private func train(
         _ data: TrainingData, _ configuration: TrainingConfiguration, _ live: LiveServer?
     ) async throws {
-        var monitor = TrainingMonitor(configuration, json: common.json)
+        var monitor = TrainingMonitor(configuration, json: common.json, savesCheckpoints: checkpoint != nil)
         defer { monitor.clear() }
         // While the photos are read there is nothing to end in order: Ctrl-C ends the process.
         let interrupt = Interrupt()
@@ -124,7 +124,8 @@ struct TrainCommand: AsyncParsableCommand {
         try monitor.finish(result, output: output)
         // The threads that tasks share are for the page that follows the run.
         if let report { try await onThreadOfItsOwn { try write(report, of: result, data.photos) } }
-        if result.ending == .stopped || result.checkpointFailure != nil { throw ExitCode.failure }
+        let isWhole = result.ending != .stopped && result.ending != .photosLost
+        if !isWhole || result.checkpointFailure != nil { throw ExitCode.failure }
     }
 
     private func write(_ report: String, of result: TrainingResult, _ folder: ImageFolder) throws {

@@ -8,13 +8,15 @@ internal import ImprintImages
 struct TrainingMonitor {
     private let configuration: TrainingConfiguration
     private let json: Bool
+    private let savesCheckpoints: Bool
     private var pace = TrainingPace()
     private var imagesPerEpoch = 0
     private var started: TrainingStart?
     private var leastLoss = Float.infinity
     private var bar = ProgressBar()
 
-    init(_ configuration: TrainingConfiguration, json: Bool) {
+    init(_ configuration: TrainingConfiguration, json: Bool, savesCheckpoints: Bool) {
+        self.savesCheckpoints = savesCheckpoints
         self.configuration = configuration
         self.json = json
     }
@@ -152,7 +154,7 @@ struct TrainingMonitor {
         let line = FinishedLine(
             accuracy: record.accuracy ?? 0, epochs: record.history.count, seconds: result.seconds,
             images: started.trainingImages + started.validationImages, output: output, ending: result.ending,
-            stopped: result.ending == .stopped, keptEpoch: record.kept?.epoch ?? 0,
+            stopped: result.ending == .stopped || result.ending == .photosLost, keptEpoch: record.kept?.epoch ?? 0,
             trainingImages: started.trainingImages, validationImages: started.validationImages,
             leaked: started.leakage?.leaked, leaksAvoided: started.leakage?.avoided,
             calibration: record.calibration, skipped: started.skipped.map(SkippedLine.init),
@@ -169,6 +171,14 @@ struct TrainingMonitor {
                 ))
         }
         show(result.ending, done: line.epochs, kept: line.keptEpoch, output)
+        if let reason = result.photosLost {
+            Terminal.warn(
+                "Error: training ended early because too few photos are left: \(reason) \(output) is the model after epoch "
+                    + "\(line.keptEpoch) of \(epochs). Put the photos back and "
+                    + (savesCheckpoints
+                        ? "continue with --resume." : "train again; --checkpoint saves runs so that they can continue.")
+            )
+        }
         if !json, let evaluation = result.evaluation { Terminal.noteLines("\n" + summary(evaluation, record)) }
     }
 
@@ -190,6 +200,7 @@ struct TrainingMonitor {
             Terminal.note("Ended after \(count(done)): no lesser validation loss for \(count(done - kept))\(best).")
         case .timeLimit: Terminal.note("Ended after \(count(done)), as the time is up\(best).")
         case .stopped: Terminal.note("Stopped early; \(output) is the model after epoch \(kept) of \(epochs).")
+        case .photosLost: break
         }
     }
 

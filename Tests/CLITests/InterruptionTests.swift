@@ -120,6 +120,30 @@ import Testing
         }
     }
 
+    @Test("If the folder of photos vanishes, training ends with a model, exit code 1 and the reason")
+    func vanishedFolder() throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 16)
+            let run = try shell(
+                """
+                touch lines
+                $imprint train photos --output m.imprint --epochs 100000 --input-size 16 --width 0.25 --memory 0 --json > lines &
+                while [ $(wc -l < lines) -lt 3 ]; do sleep 0.05; done
+                mv photos away
+                wait $!
+                """, folder: folder)
+            #expect(run.status == 1)
+            #expect(run.errors.contains("Error: training ended early because too few photos are left"), "\(run.errors)")
+            #expect(run.errors.contains("m.imprint is the model after epoch"), "\(run.errors)")
+            let lines = try String(contentsOf: folder.appending(path: "lines"), encoding: .utf8).split(separator: "\n")
+            let last = Data(try #require(lines.last).utf8)
+            let finished = try #require(try JSONSerialization.jsonObject(with: last) as? [String: Any])
+            #expect(finished["ending"] as? String == "photosLost" && finished["stopped"] as? Bool == true)
+            #expect(finished["epochs"] as? Int == lines.count - 1)
+            #expect(try imprint("evaluate", "m.imprint", "away", folder: folder).status == 0)
+        }
+    }
+
     @Test("Memory that is not to be had is an error that says so")
     func outOfMemory() throws {
         // A file of a few hundred bytes whose network takes a gigabyte.

@@ -174,10 +174,13 @@ import Testing
                     #expect(reason.contains(file.path))
                     #expect(try Data(contentsOf: file) == data)
                 }
+                // A model in the place of the checkpoint is the user's own file.
                 try weights.write(to: file)
-                #expect(throws: ImprintError.self) {
+                let error = #expect(throws: WeightsFileError.self) {
                     try train(folder, quickTraining(epochs: 2), checkpoints: options)
                 }
+                #expect(error?.problem == .notACheckpoint(found: "a model"))
+                #expect(try #require(error).description.contains("choose another folder for checkpoints"))
             }
         }
     }

@@ -201,37 +201,4 @@ import Testing
             }
         }
     }
-
-    @Test("Losing most images ends the run with its checkpoint, from which it goes on once they are back")
-    func lostImages()
-        throws
-    {
-        try withPictures(perLabel: 8) { folder in
-            try withTemporaryFolder { place in
-                let away = place.appending(path: "away")
-                let configuration = quickTraining(epochs: 4) { $0.memoryLimit = 0 }
-                let options = CheckpointOptions(
-                    folder: place.appending(path: "run"), interval: .seconds(1000), resumes: true)
-                var lost = 0
-                #expect(throws: ImageError.self) {
-                    try train(
-                        folder, configuration, checkpoints: options,
-                        onEvent: { event in
-                            if case .epoch(let metrics, _) = event, metrics.epoch == 2 {
-                                try? FileManager.default.moveItem(at: folder, to: away)
-                            }
-                            if case .lost = event { lost += 1 }
-                        })
-                }
-                #expect((9...16).contains(lost))
-                try FileManager.default.moveItem(at: away, to: folder)
-                var start: TrainingStart?
-                let weights = try train(
-                    folder, configuration, checkpoints: options,
-                    onEvent: { if case .started(let event) = $0 { start = event } })
-                #expect(start?.resumed?.history.count == 2)
-                #expect(weights.training?.history.count == 4)
-            }
-        }
-    }
 }

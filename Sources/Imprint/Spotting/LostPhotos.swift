@@ -5,27 +5,32 @@ internal import Synchronization
 /// The photos of a run that could be read at its start and no longer can: it goes on without them, as long as most are left.
 final class LostPhotos: Sendable {
     private struct State {
+        var vanished: VanishedPhotos
         var reasons: [URL: ImageError] = [:]
         var untold: [SkippedImage] = []
     }
 
-    /// How many photos the run began with.
-    private let count: Int
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
-    init(of count: Int) { self.count = count }
+    /// - Parameter labels: The names of the labels, by their index.
+    init(training: [ImageFolder.Item], validation: [ImageFolder.Item], labels: [String]) {
+        state = Mutex(State(vanished: VanishedPhotos(training: training, validation: validation, labels: labels)))
+    }
 
     /// Takes note of a photo; the first reason counts.
-    /// - Throws: The reason, where more than half of the photos are lost by now, or the picture is none that is read of a file.
+    /// - Throws: `ImageError`, where too few photos are left by now, or the picture is none that is read of a file.
     func add(_ picture: PatchSource, _ reason: ImageError) throws(ImageError) {
         guard let photo = picture.photo else { throw reason }
-        let lost = state.withLock { state in
-            if state.reasons.updateValue(state.reasons[photo] ?? reason, forKey: photo) == nil {
-                state.untold.append(SkippedImage(url: photo, reason: reason))
+        let problem = state.withLock { state in
+            let image = SkippedImage(url: photo, reason: reason)
+            if state.reasons[photo] == nil {
+                state.reasons[photo] = reason
+                state.untold.append(image)
             }
-            return state.reasons.count
+            _ = state.vanished.add(image)
+            return state.vanished.problem
         }
-        if 2 * lost > count { throw reason }
+        if let problem { throw problem }
     }
 
     /// Why a photo is lost; `nil` where it is not.

@@ -87,7 +87,7 @@ struct SpotImages {
         skippedValidation = second.skipped
         skipped = first.skipped + second.skipped
         leakage = sides.leakage
-        lost = LostPhotos(of: training.count + validation.count)
+        lost = LostPhotos(training: first.kept, validation: second.kept, labels: folder.labels)
         let other = sides.folders[sides.folders.count - 1]
         record = Checkpoint.Images(
             digests: sides.folders.map(\.digest), training: first.kept.map(folder.path),

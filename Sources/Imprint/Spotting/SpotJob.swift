@@ -111,29 +111,50 @@ final class SpotJob {
                     network: session.network.name, parameterCount: layout.trainableCount,
                     trainedCount: layout.trainableCount, epochs: session.phases.count, resumed: resumed,
                     replacesCheckpoint: store?.replacesFinished ?? false, leakage: images.leakage)))
-        let model: (weights: WeightsFile, evaluation: Evaluation?)
+        var photosLost: ImageError?
         do {
             while session.progress.history.count < session.phases.count && !isStopped { try trainPhase(run) }
-            guard session.progress.best != nil else {
-                run.writer.save { try checkpoint(run) }
-                throw ImprintError.stoppedTooEarly(checkpoint: run.writer.path)
-            }
-            model = try self.model(run)
         } catch let error as ImageError {
-            tellLost(run)
-            run.writer.save { try checkpoint(run) }
-            if case .unencodable = error { throw error }
-            throw ImprintError.photosLost(reason: "\(error)", checkpoint: run.writer.path)
+            photosLost = try lostPhotos(run, error)
         }
+        guard session.progress.best != nil else {
+            run.writer.save { try checkpoint(run) }
+            if let photosLost {
+                throw ImprintError.photosLost(reason: "\(photosLost)", checkpoint: run.writer.path)
+            }
+            throw ImprintError.stoppedTooEarly(checkpoint: run.writer.path)
+        }
+        var model: (weights: WeightsFile, evaluation: Evaluation?)?
+        if photosLost == nil {
+            do {
+                model = try self.model(run, measuring: true)
+            } catch let error as ImageError {
+                photosLost = try lostPhotos(run, error)
+            }
+        }
+        let (weights, evaluation) = try model ?? self.model(run, measuring: false)
         // Asked to stop in its last step, a run is done all the same.
-        let isDone = session.progress.history.count == session.phases.count
+        let isDone = session.progress.history.count == session.phases.count && photosLost == nil
         run.writer.save { try checkpoint(run, isFinished: isDone) }
         let result = TrainingResult(
-            weights: model.weights, evaluation: model.evaluation, ending: isDone ? .completed : .stopped,
-            seconds: clock.seconds, lost: lost, checkpointFailure: run.writer.failure,
+            weights: weights, evaluation: evaluation,
+            ending: photosLost != nil ? .photosLost : isDone ? .completed : .stopped,
+            seconds: clock.seconds, lost: lost, photosLost: photosLost, checkpointFailure: run.writer.failure,
             isRepeatable: isDone && session.progress.isRepeatable)
         onEvent(.finished(result))
         return result
+    }
+
+    /// Reports photos that vanished, after an error because of them.
+    /// - Returns: The error, which ends training.
+    /// - Throws: The error if it has another cause.
+    private func lostPhotos(_ run: Run, _ error: ImageError) throws -> ImageError {
+        tellLost(run)
+        if case .unencodable = error {
+            run.writer.save { try checkpoint(run) }
+            throw error
+        }
+        return error
     }
 
     /// What composites have behind them.
@@ -192,7 +213,7 @@ final class SpotJob {
             if isStopped && progress.batch < steps { return }
             run.writer.saveIfDue { try checkpoint(run) }
         }
-        let validation = try measure(run, session.average)
+        let validation = try measurePhase(run)
         session.add(seconds: clock.lap())
         let seconds = session.progress.secondsInEpoch
         let metrics = session.finishPhase(
@@ -204,6 +225,19 @@ final class SpotJob {
         try run.session.checkpoint(
             labels: labels, settings: run.settings, images: run.images.record, seconds: clock.seconds,
             isFinished: isFinished)
+    }
+
+    /// Measures the phase.
+    ///
+    /// If validation photos have vanished, it measures the best phase again too: only losses on the same photos compare.
+    private func measurePhase(_ run: Run) throws -> (evaluation: Evaluation, spotting: Spotting)? {
+        while true {
+            let known = lost.count
+            let measured = try measure(run, run.session.average)
+            guard lost.count > known, run.session.progress.best != nil else { return measured }
+            run.session.compareBest(
+                loss: try measure(run, run.session.best).map { Float($0.evaluation.logLoss) })
+        }
     }
 
     /// How the network does on the images to measure on, and the curves that turn its scores into confidences.
@@ -259,9 +293,10 @@ final class SpotJob {
     }
 
     /// The model of the best phase, and how it does on the images to measure on.
-    private func model(_ run: Run) throws -> (weights: WeightsFile, evaluation: Evaluation?) {
+    /// - Parameter measuring: Whether the validation photos can be read; otherwise confidences are calibrated on composites.
+    private func model(_ run: Run, measuring: Bool) throws -> (weights: WeightsFile, evaluation: Evaluation?) {
         let session = run.session
-        let measured = try measure(run, session.best)
+        let measured = measuring ? try measure(run, session.best) : nil
         let spotting = try measured?.spotting ?? self.spotting(run, session.best, [])
         let evaluation = measured?.evaluation
         let record = TrainingRecord(

@@ -111,6 +111,9 @@ final class SpotSession {
         return metrics
     }
 
+    /// Takes the validation loss of the best phase on the photos that are left, for comparison with the phases that follow.
+    func compareBest(loss: Float?) { progress.bestLoss = loss }
+
     func add(seconds: Double) { progress.secondsInEpoch += seconds }
 
     /// Photos that were lost since it was asked last; with them, no other run gives the same model.

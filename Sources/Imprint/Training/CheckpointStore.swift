@@ -58,7 +58,11 @@ final class CheckpointStore {
         let checkpoint: Checkpoint
         do {
             checkpoint = try Checkpoint(contentsOf: file)
-        } catch  where error is WeightsFileError || error is SafetensorsError {
+        } catch let error as WeightsFileError {
+            // The user's own file is not to be removed, as a damaged checkpoint may be.
+            if case .notACheckpoint = error.problem { throw error }
+            throw ImprintError.unusableCheckpoint(reason: "\(error)")
+        } catch let error as SafetensorsError {
             throw ImprintError.unusableCheckpoint(reason: "\(error)")
         }
         resumed = options.resumes ? checkpoint : nil

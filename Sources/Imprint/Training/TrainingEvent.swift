@@ -108,6 +108,9 @@ public struct TrainingResult: Sendable {
         case timeLimit
         /// Somebody asked for it.
         case stopped
+        /// Too few of the photos that the run read at its start can still be read; `TrainingResult.photosLost` has the reason. The model is the
+        /// best one up to then.
+        case photosLost
     }
 
     /// The model: that of the epoch with the least validation loss, or of the last one where nothing is validated on.
@@ -120,6 +123,11 @@ public struct TrainingResult: Sendable {
     public let seconds: Double
     /// The images that could be read at the start and later could not.
     public let lost: [SkippedImage]
+    /// Why training ended early because of its photos: more than half of the training or validation photos, or all of a label, cannot be read any
+    /// more; nil otherwise.
+    ///
+    /// If validation photos are affected, the model has no calibration and no evaluation.
+    public let photosLost: ImageError?
     /// Why the run could not be saved at its end; `nil` where it was, or was not to be.
     public let checkpointFailure: FileError?
     /// Whether a new run with the same images and settings gives the same model.

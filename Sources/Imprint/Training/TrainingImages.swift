@@ -121,7 +121,11 @@ struct ImageSides {
                 if validation.isEmpty && !earlier.validation.isEmpty {
                     throw ImprintError.validationImagesLost(count: earlier.validation.count)
                 }
-                leakage = earlier.leakage.flatMap(TrainingStart.Leakage.init)
+                if let groups, !validation.isEmpty {
+                    leakage = folder.avoidedLeakage(rule, seed: seed, groups: groups)
+                } else {
+                    leakage = earlier.leakage.flatMap(TrainingStart.Leakage.init)
+                }
                 return
             }
             guard rule.fraction(ofImages: folder.items.count) > 0 else { return }
@@ -131,8 +135,7 @@ struct ImageSides {
             }
             let groups = groups([folder])
             (training, validation) = folder.split(rule, seed: seed, groups: groups)
-            let random = folder.randomSplitLeaks(rule, seed: seed, groups: groups)
-            leakage = .avoided(images: random.images, of: random.of, groups: groups.groups.count)
+            leakage = folder.avoidedLeakage(rule, seed: seed, groups: groups)
         case .folder(let url):
             let other = try ImageFolder(at: url, minimumClasses: 1)
             let unknown = other.labels.filter { !folder.labels.contains($0) }
@@ -155,6 +158,13 @@ struct ImageSides {
 }
 
 extension ImageFolder {
+    /// How many validation photos would leak in a random split, which the split by groups avoids.
+    fileprivate func avoidedLeakage(_ rule: ValidationRule, seed: UInt64, groups: ImageGroups) -> TrainingStart.Leakage
+    {
+        let random = randomSplitLeaks(rule, seed: seed, groups: groups)
+        return .avoided(images: random.images, of: random.of, groups: groups.groups.count)
+    }
+
     /// Divides the items as an earlier split did.
     ///
     /// Those that it did not know are trained on, unless they show what an image kept back shows.

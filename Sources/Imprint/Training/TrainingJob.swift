@@ -13,7 +13,7 @@ final class TrainingJob {
     private let shouldStop: () -> Bool
     private var clock = RunClock()
     private var isStopped = false
-    private var lost: [SkippedImage] = []
+    private var vanished = VanishedPhotos(training: [], validation: [], labels: [])
 
     init(
         folder: ImageFolder, configuration: TrainingConfiguration, checkpoints: CheckpointOptions?,
@@ -42,30 +42,31 @@ final class TrainingJob {
                 throw ImprintError.stoppedTooEarly(checkpoint: store?.resumed.map { _ in store?.file.path ?? "" })
             }
         }
+        vanished = VanishedPhotos(
+            training: images.training.items, validation: images.validation?.items ?? [], labels: folder.labels)
         let session = try TrainingSession(start, configuration: configuration, images: images)
         let run = Run(
             session: session, images: images, store: store, writer: CheckpointWriter(store, onEvent: onEvent),
             settings: settings)
         try begin(run)
-        let ending: TrainingResult.Ending
-        do {
-            ending = try train(run)
-        } catch let error as ImageError {
-            // The images are at fault, not the numbers: once they are back, the run can go on.
-            run.writer.save { checkpoint(run) }
-            throw error
-        }
+        var ending = try train(run)
         guard run.session.progress.best != nil else {
             run.writer.save { checkpoint(run) }
+            if let problem = vanished.problem {
+                throw ImprintError.photosLost(reason: "\(problem)", checkpoint: run.writer.path)
+            }
             throw ImprintError.stoppedTooEarly(checkpoint: run.writer.path)
         }
         // What is saved as finished has a model: where it cannot be made, the run can be resumed.
         let model = try model(run)
-        run.writer.save { checkpoint(run, isFinished: ending != .stopped) }
+        if vanished.problem != nil { ending = .photosLost }
+        let isWhole = ending != .stopped && ending != .photosLost
+        run.writer.save { checkpoint(run, isFinished: isWhole) }
         let result = TrainingResult(
-            weights: model.weights, evaluation: model.evaluation, ending: ending, seconds: clock.seconds, lost: lost,
-            checkpointFailure: run.writer.failure,
-            isRepeatable: session.progress.isRepeatable && configuration.timeLimit == nil && ending != .stopped)
+            weights: model.weights, evaluation: model.evaluation, ending: ending, seconds: clock.seconds,
+            lost: vanished.images, photosLost: vanished.problem, checkpointFailure: run.writer.failure,
+            isRepeatable: session.progress.isRepeatable && configuration.timeLimit == nil && isWhole
+                && vanished.images.isEmpty)
         onEvent(.finished(result))
         return result
     }
@@ -123,13 +124,21 @@ final class TrainingJob {
         while true {
             if let ending = ending(session) { return ending }
             _ = clock.lap()
-            let isComplete = try session.trainEpoch(over: run.images.training, onLost: noteLost) {
-                afterBatch(run)
+            let measured: TrainingSession.Measured?
+            do {
+                let isComplete = try session.trainEpoch(over: run.images.training, onLost: noteLost) {
+                    afterBatch(run)
+                }
+                // The time may end within an epoch, which then counts as it is.
+                guard isComplete || isOutOfTime, vanished.problem == nil else { continue }
+                measured = try run.images.validation.map { try measureEpoch(run, over: $0) }
+            } catch let error as ImageError {
+                // Too few photos are left. The epoch does not count, so that a resumed run trains it again.
+                guard vanished.problem != nil else { throw error }
+                continue
             }
-            // The time may end within an epoch, which then counts as it is.
-            guard isComplete || isOutOfTime else { continue }
-            let measured = try run.images.validation.map { try session.measure(over: $0, onLost: noteLost) }
             noteTime(run)
+            guard vanished.problem == nil else { continue }
             let seconds = session.progress.secondsInEpoch
             onEvent(.epoch(try session.finishEpoch(measured), seconds: seconds))
             session.planEpochs(secondsLeft: secondsLeft)
@@ -137,8 +146,23 @@ final class TrainingJob {
         }
     }
 
+    /// Measures the epoch.
+    ///
+    /// If validation photos have vanished, it measures the best epoch again too: only losses on the same photos compare.
+    private func measureEpoch(
+        _ run: Run, over validation: any BatchSource
+    ) throws -> TrainingSession.Measured {
+        while true {
+            let known = vanished.images.count
+            let measured = try run.session.measure(over: validation, onLost: noteLost)
+            guard vanished.images.count > known, run.session.progress.best != nil else { return measured }
+            try run.session.compareBest(over: validation, onLost: noteLost)
+        }
+    }
+
     /// Why the run ends here; `nil` where it goes on.
     private func ending(_ session: TrainingSession) -> TrainingResult.Ending? {
+        if vanished.problem != nil { return .photosLost }
         let progress = session.progress
         let done = progress.history.count
         if done >= configuration.epochs { return .completed }
@@ -166,7 +190,7 @@ final class TrainingJob {
                     imagesPerEpoch: run.images.training.count, loss: progress.sum.meanLoss,
                     accuracy: progress.sum.accuracy)))
         isStopped = shouldStop()
-        if isStopped || isOutOfTime { return false }
+        if isStopped || isOutOfTime || vanished.problem != nil { return false }
         run.writer.saveIfDue { checkpoint(run) }
         return true
     }
@@ -175,9 +199,7 @@ final class TrainingJob {
     private var isOutOfTime: Bool { secondsLeft.map { $0 <= 0 } ?? false }
 
     private func noteLost(_ image: SkippedImage) {
-        if lost.contains(where: { $0.url == image.url }) { return }
-        lost.append(image)
-        onEvent(.lost(image))
+        if vanished.add(image) { onEvent(.lost(image)) }
     }
 
     private func checkpoint(_ run: Run, isFinished: Bool = false) -> Checkpoint {
@@ -190,7 +212,7 @@ final class TrainingJob {
     private func model(_ run: Run) throws -> (weights: WeightsFile, evaluation: Evaluation?) {
         let (session, images, start) = (run.session, run.images, run.session.start)
         let progress = session.progress
-        let measured = try images.validation.map { try ($0, session.measureBest(over: $0, onLost: noteLost)) }
+        let measured = try measuredBest(run)
         let calibration = measured.flatMap { loader, measured in
             configuration.calibrates
                 ? Calibration(logits: measured.logits, labels: measured.places.map { loader.items[$0].label }) : nil
@@ -216,6 +238,18 @@ final class TrainingJob {
             images.training.items.map { ($0.url, $0.label) }, count: configuration.rehearsalImages,
             seed: configuration.seed, workers: Workers(configuration.threads))
         return (weights, evaluation)
+    }
+
+    /// How the best epoch does on the validation photos; nil if there are none, or if too few of them are left to say anything.
+    private func measuredBest(_ run: Run) throws -> (any BatchSource, TrainingSession.Measured)? {
+        guard let validation = run.images.validation else { return nil }
+        do {
+            let measured = try run.session.measureBest(over: validation, onLost: noteLost)
+            return vanished.affectsValidation ? nil : (validation, measured)
+        } catch let error as ImageError {
+            guard vanished.affectsValidation else { throw error }
+            return nil
+        }
     }
 
     private func evaluate(

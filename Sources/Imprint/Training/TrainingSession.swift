@@ -258,6 +258,13 @@ extension TrainingSession {
     }
 }
 
+extension TrainingSession {
+    /// Measures the best epoch on the validation photos that are left, for comparison with the epochs that follow.
+    func compareBest(over loader: any BatchSource, onLost: (SkippedImage) -> Void) throws {
+        progress.bestLoss = try measureBest(over: loader, onLost: onLost).loss
+    }
+}
+
 // MARK: Going on
 
 extension TrainingSession {

@@ -113,7 +113,9 @@ extension Checkpoint {
 
     private init(_ file: Safetensors.File) throws {
         let texts = file.header.metadata
-        guard let format = texts[Self.formatKey] else { throw WeightsFileError.Problem.foreign }
+        guard let format = texts[Self.formatKey] else {
+            throw WeightsFileError.Problem.notACheckpoint(found: WeightsFile.kind(of: texts))
+        }
         guard format == Self.formatVersion else {
             throw format == "1"
                 ? WeightsFileError.Problem.earlierCheckpoint

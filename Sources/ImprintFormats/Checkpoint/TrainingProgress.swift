@@ -35,6 +35,9 @@ package struct TrainingProgress: Codable, Hashable, Sendable {
     /// The place in `history` of the epoch that is kept: that with the least validation loss of those that compare, or the last one
     /// where nothing is validated on.
     package private(set) var best: Int?
+    /// The validation loss of the best epoch on the photos that are left, measured again after validation photos vanished; nil if the loss in
+    /// `history` still compares.
+    package var bestLoss: Float?
     /// The first epoch (from 0) whose validation loss can be compared with the latest: the first after images were added.
     package var firstComparable = 0
     /// How long the run has taken; how much of it went into whole epochs, and into the one after these.
@@ -60,14 +63,14 @@ package struct TrainingProgress: Codable, Hashable, Sendable {
         secondsInEpochs += secondsInEpoch
         secondsInEpoch = 0
         let isBest: Bool
-        if let best, best >= firstComparable, let least = history[best].validationLoss,
+        if let best, best >= firstComparable, let least = bestLoss ?? history[best].validationLoss,
             let loss = metrics.validationLoss
         {
             isBest = loss < least
         } else {
             isBest = true
         }
-        if isBest { best = history.count - 1 }
+        if isBest { (best, bestLoss) = (history.count - 1, nil) }
         return isBest
     }
 
@@ -77,6 +80,7 @@ package struct TrainingProgress: Codable, Hashable, Sendable {
         sum = Sum()
         secondsInEpoch = 0
         firstComparable = history.count
+        bestLoss = nil
         isRepeatable = false
     }
 
@@ -92,6 +96,7 @@ package struct TrainingProgress: Codable, Hashable, Sendable {
             return "epochs that do not follow each other"
         }
         guard (seconds + secondsInEpochs + secondsInEpoch).isFinite else { return "a time that is no number" }
+        guard bestLoss?.isFinite ?? true else { return "a validation loss that is no number" }
         guard best.map(history.indices.contains) ?? history.isEmpty else { return "a best epoch that is none" }
         return nil
     }

@@ -268,9 +268,10 @@ extension WeightsFile {
         (try? Safetensors.File(contentsOf: url))?.header.metadata[Key.format] != nil
     }
 
-    /// What a file with this metadata is, if it is no personalization.
+    /// The kind of file that has this metadata, in words.
     static func kind(of metadata: [String: String]) -> String {
         if metadata[Key.format] != nil { return "a model" }
+        if metadata[Personalization.formatKey] != nil { return "a personalization" }
         return metadata[Checkpoint.formatKey] != nil ? "the checkpoint of a run" : "a file of another program"
     }
 }

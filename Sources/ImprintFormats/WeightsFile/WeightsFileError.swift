@@ -22,6 +22,8 @@ public struct WeightsFileError: DescribedError, Equatable {
         case personalization
         /// Something else, where a personalization is expected.
         case notAPersonalization(found: String)
+        /// Another kind of file, where a checkpoint is expected.
+        case notACheckpoint(found: String)
         /// A personalization of another model.
         case otherBase(found: String, expected: String)
         /// A personalization with the same changes as another one that is merged with it.
@@ -66,6 +68,8 @@ public struct WeightsFileError: DescribedError, Equatable {
                 "is a personalization, not a model; name the model that it was made for, and this file with --personalization"
             case .notAPersonalization(let found):
                 "is \(found), not a personalization; make one of a model and photos with imprint personalize"
+            case .notACheckpoint(let found):
+                "is \(found), not a checkpoint, and stays as it is; move it to another folder, or choose another folder for checkpoints"
             case .otherBase(let found, let expected):
                 "was made for another model, that with the digest \(found.prefix(16))…, and this one has \(expected.prefix(16))…; "
                     + "use it with its own model, or personalize this one anew"

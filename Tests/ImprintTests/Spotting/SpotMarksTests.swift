@@ -167,7 +167,8 @@ import Testing
         let picture = PatchSource(Image(width: 120, height: 120))
         let patches = SpotPatches(
             compositors: compositors, negatives: [picture],
-            positives: [SpotPatches.Positive(picture: picture, mark: 1)], lost: LostPhotos(of: 1), seed: 1,
+            positives: [SpotPatches.Positive(picture: picture, mark: 1)],
+            lost: LostPhotos(training: [], validation: [], labels: []), seed: 1,
             workers: Workers(1), poolSize: 4)
         patches.found = [
             SpotPatches.Finding(picture: 0, peak: SpotScanner.Peak(score: 1, x: 60, y: 60, side: 100))
