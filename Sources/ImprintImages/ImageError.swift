@@ -37,6 +37,8 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     case equalNames(folder: URL, names: [String])
     /// The sub-folder of a class holds no image.
     case classWithoutImages(folder: URL, label: String)
+    /// The folder contains a name that is not UTF-8; in `name`, other bytes than printable ASCII are written as `\xE9`.
+    case undecodableName(folder: URL, name: String)
     /// A folder that photos are wanted from, whatever they are called, has none; `reason` says why.
     case missingImages(folder: URL, reason: String)
     /// None of the images of a label can be read; `skipped` are those of this label.
@@ -93,6 +95,8 @@ extension ImageError {
                 + "composed of different characters. Merge or rename them."
         case .classWithoutImages(let folder, let label):
             "\(folder.displayPath): the sub-folder of the label \"\(label)\" has no images. Add some, or remove it."
+        case .undecodableName(let folder, let name):
+            "\(folder.displayPath): the folder contains the name \"\(name)\", which is not UTF-8. Expected names in UTF-8. Rename it."
         case .missingImages(let folder, let reason):
             "\(folder.displayPath): expected a folder of photos, but \(reason). Check the path."
         case .noReadableImages(let label, let skipped):

@@ -136,19 +136,50 @@ private struct FolderListing {
     var folders: [String] = []
 
     init(_ url: URL) throws(ImageError) {
-        let names: [String]
-        do {
-            names = try FileManager.default.contentsOfDirectory(atPath: url.displayPath)
-        } catch {
-            throw .unreadable(file: url, reason: reason(of: error))
-        }
-        for name in names.sorted(by: precedes) where !isHidden(name) {
+        for name in try Self.names(in: url).sorted(by: precedes) where !isHidden(name) {
             if FileStatus(url.appending(path: name))?.isFolder == true {
                 folders.append(name)
             } else {
                 files.append(name)
             }
         }
+    }
+}
+
+extension FolderListing {
+    /// The names in a folder, as the file system has them.
+    ///
+    /// `FileManager` leaves out or changes names that are not UTF-8, which would cost a label or photos without a word.
+    private static func names(in url: URL) throws(ImageError) -> [String] {
+        guard let stream = opendir(url.displayPath) else {
+            throw .unreadable(file: url, reason: String(cString: strerror(errno)))
+        }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while true {
+            errno = 0
+            guard let entry = readdir(stream) else { break }
+            // Read where it is: an entry is only as long as its name.
+            let start = UnsafeRawPointer(entry) + (MemoryLayout<dirent>.offset(of: \.d_name) ?? 0)
+            let bytes = Array(
+                UnsafeRawBufferPointer(start: start, count: strlen(start.assumingMemoryBound(to: CChar.self))))
+            // Hidden files do not count, whatever they are called.
+            if bytes.first == UInt8(ascii: ".") { continue }
+            guard let name = String(validating: bytes, as: UTF8.self) else {
+                throw .undecodableName(folder: url, name: escaped(bytes))
+            }
+            names.append(name)
+        }
+        guard errno == 0 else { throw .unreadable(file: url, reason: String(cString: strerror(errno))) }
+        return names
+    }
+
+    /// A name whose bytes that are no printable ASCII characters are written as `\xE9`.
+    private static func escaped(_ name: [UInt8]) -> String {
+        name.map { byte in
+            (0x20..<0x7F).contains(byte)
+                ? String(UnicodeScalar(byte)) : "\\x" + String(byte, radix: 16, uppercase: true)
+        }.joined()
     }
 }
 

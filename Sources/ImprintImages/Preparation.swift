@@ -5,8 +5,8 @@ public import ImprintCore
 ///
 /// The originals are only read. Each photo becomes a JPEG in the folder of the same name, at most with `shortSide` on its short
 /// side: a larger photo is scaled down to it, a smaller one keeps its size, for enlarging adds nothing that training could not
-/// do itself. A copy takes over the time of its original, by which a later run sees that it is done; a run that was
-/// interrupted goes on where it stopped.
+/// do itself. A copy takes over the time of its original and names it in a comment (`CopyComment`), by which a later run sees that it is
+/// done; a run that was interrupted goes on where it stopped. No file is replaced but the copy of the same original.
 public struct Preparation: Sendable, Codable, Hashable {
     /// What a run came to.
     public struct Outcome: Sendable {
@@ -50,9 +50,11 @@ public struct Preparation: Sendable, Codable, Hashable {
         try checkApart(folder.url, output)
         try claim(output)
         let targets = Self.targets(of: folder, in: output)
+        let sources = folder.items.map(folder.path)
         for parent in Set(targets.map { $0.deletingLastPathComponent() }) { try makeFolder(parent) }
         let outcomes = try workers.map(targets.count, onProgress: onProgress) { place throws(ImageError) in
-            try copy(folder.items[place].url, to: targets[place])
+            try copy(
+                folder.items[place].url, CopyComment(of: folder.items[place].url, sources[place]), to: targets[place])
         }
         var (unchanged, skipped): (Int, [SkippedImage]) = (0, [])
         for (item, outcome) in zip(folder.items, outcomes) {
@@ -73,20 +75,28 @@ public struct Preparation: Sendable, Codable, Hashable {
         case unreadable(ImageError)
     }
 
-    private func copy(_ original: URL, to target: URL) throws(ImageError) -> CopyOutcome {
+    private func copy(_ original: URL, _ comment: CopyComment, to target: URL) throws(ImageError) -> CopyOutcome {
         let time = modificationTime(original)
         // Setting a time loses what lies below a microsecond.
-        if let time, let made = modificationTime(target), abs(made.timeIntervalSince(time)) < 1e-3 { return .unchanged }
-        let image: Image
+        if let time, let made = modificationTime(target), abs(made.timeIntervalSince(time)) < 1e-3,
+            CopyComment(target) == comment
+        {
+            return .unchanged
+        }
+        var bytes: [UInt8]
         do throws(ImageError) {
-            image = try ImageFile.decode(
+            let image = try ImageFile.decode(
                 original, coveringShortSide: ImageFile.shortSideToDecode(covering: shortSide))
+            bytes = try ImageFile.encodeJPEG(image.shrunk(toShortSide: shortSide), quality: quality)
         } catch {
             // What a former run made of a file that was readable then would be taken for this one's.
             try? FileManager.default.removeItem(at: target)
+            if case .unencodable(let format, let reason) = error {
+                return .unreadable(.unencodable(format: "\(format) (\(original.displayPath))", reason: reason))
+            }
             return .unreadable(error)
         }
-        var bytes = try ImageFile.encodeJPEG(image.shrunk(toShortSide: shortSide), quality: quality)
+        bytes = comment.inserted(into: bytes)
         // By the time, photos of one burst are found in the copy too.
         if let time = CaptureTime.text(of: original) { bytes = CaptureTime.inserting(time, into: bytes) }
         // The name is hidden, so that what an interrupted run leaves is no photo.
@@ -106,23 +116,18 @@ public struct Preparation: Sendable, Codable, Hashable {
         return .made
     }
 
-    private func modificationTime(_ url: URL) -> Date? {
-        let attributes = try? FileManager.default.attributesOfItem(atPath: url.resolvingSymlinksInPath().displayPath)
-        return attributes?[.modificationDate] as? Date
-    }
-
-    /// The names of the copies: `a.jpg` for `a.jpg` and for `a.png`, but `a-png.jpg` for the latter where both are there.
+    /// The paths of the copies: `a.jpg` for `a.jpg` and for `a.png`, but `a-png.jpg` for the latter if both are there.
     ///
-    /// JPEGs come first, then the others in their order. Names that differ in upper and lower case alone count as one, since
-    /// some file systems cannot hold both.
+    /// An original whose copy is there keeps its path. Of the others, JPEGs come first, then the rest in their order; they get paths at which
+    /// nothing is yet. Names that differ in upper and lower case only count as one, since some file systems cannot hold both.
     static func targets(of folder: ImageFolder, in output: URL) -> [URL] {
-        let depth = folder.url.pathComponents.count
-        let sources = folder.items.map { $0.url.pathComponents.dropFirst(depth).joined(separator: "/") }
+        let sources = folder.items.map(folder.path)
         let kinds = folder.items.map { $0.url.pathExtension.lowercased() }
         let order = sources.indices.sorted { (kinds[$0] == "jpg" ? 0 : 1, $0) < (kinds[$1] == "jpg" ? 0 : 1, $1) }
-        var taken: Set<String> = []
-        var targets = sources.map { output.appending(path: $0) }
-        for place in order {
+        let existing = ExistingCopies(in: output)
+        var taken = Set(existing.paths.map { $0.lowercased() })
+        var targets = sources.map { output.appending(path: existing.path(ofCopyOf: $0) ?? $0) }
+        for place in order where existing.path(ofCopyOf: sources[place]) == nil {
             let stem = sources[place].dropLast(kinds[place].isEmpty ? 0 : kinds[place].count + 1)
             let candidates = sequence(first: 0) { $0 + 1 }.lazy.map { attempt in
                 switch attempt {
@@ -131,8 +136,13 @@ public struct Preparation: Sendable, Codable, Hashable {
                 default: "\(stem)-\(kinds[place])-\(attempt).jpg"
                 }
             }
-            guard let name = candidates.first(where: { taken.insert($0.lowercased()).inserted }) else { continue }
-            targets[place] = output.appending(path: name)
+            let isFree = { (path: String) in
+                existing.isEarlierCopy(path, of: folder.items[place].url) || !taken.contains(path.lowercased())
+            }
+            guard let path = candidates.first(where: isFree) else { continue }
+            taken.insert(path.lowercased())
+            existing.claim(path)
+            targets[place] = output.appending(path: path)
         }
         return targets
     }

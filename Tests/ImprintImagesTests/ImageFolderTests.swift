@@ -149,4 +149,33 @@ import Testing
         let grown = try digest(["a/1.jpg", "b/2.jpg"]) { try Data(count: 100).write(to: $0.appending(path: "a/1.jpg")) }
         #expect(grown != first)
     }
+
+    @Test(
+        "A name that is not UTF-8 is an error that names the folder and the name, and not a photo or label less",
+        arguments: ["caf\\351", "a/gr\\374n.png", "a/deep\\377/1.png"])
+    func namesOfOtherEncodings(path: String) throws {
+        try withTemporaryFolder { folder in
+            try write(.scene(1), to: folder.appending(path: "a/1.png"))
+            try write(.scene(1), to: folder.appending(path: "b/1.png"))
+            let script = """
+                name=$(printf '\(path)'); case "$name" in *.png) mkdir -p "$(dirname "$name")"; cp b/1.png "$name";; *) mkdir "$name";; esac
+                """
+            let made = try run(URL(filePath: "/bin/sh"), ["-c", script], folder: folder)
+            // Some file systems have no such names.
+            guard made.status == 0 else { return }
+            let error = #expect(throws: ImageError.self) { try ImageFolder(at: folder) }
+            guard case .undecodableName(_, let name) = error else {
+                Issue.record("\(String(describing: error))")
+                return
+            }
+            #expect(name.contains("\\x") && error?.description.contains("Rename it") == true)
+            // Hidden ones do not count.
+            try withTemporaryFolder { other in
+                try write(.scene(1), to: other.appending(path: "a/1.png"))
+                let hidden = try run(URL(filePath: "/bin/sh"), ["-c", "touch \".$(printf 'x\\351')\""], folder: other)
+                #expect(hidden.status == 0)
+                #expect(try ImageFolder(at: other, minimumClasses: 1).items.count == 1)
+            }
+        }
+    }
 }

@@ -111,25 +111,103 @@ import Testing
             #expect(try prepare(data, output).skipped.map(\.url.lastPathComponent) == ["note.jpg"])
             let first = try Data(contentsOf: output.appending(path: "l/0.jpg"))
             try FileManager.default.removeItem(at: output.appending(path: "l/0.jpg"))
-            // What is done is not looked at again, whatever it is.
+            // A copy that is done is not made again, whatever its picture is.
             let mark = output.appending(path: "l/1.jpg")
             let time = try #require(FileManager.default.attributesOfItem(atPath: mark.path)[.modificationDate] as? Date)
-            try Data("mark".utf8).write(to: mark)
+            let marked = try Data(contentsOf: mark) + Data("mark".utf8)
+            try marked.write(to: mark)
             try FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: mark.path)
             let again = try prepare(data, output)
             #expect(again.images == 4 && again.unchanged == 3 && again.skipped.count == 1)
             #expect(try Data(contentsOf: output.appending(path: "l/0.jpg")) == first)
-            #expect(try Data(contentsOf: mark) == Data("mark".utf8))
+            #expect(try Data(contentsOf: mark) == marked)
             // An original that changed is copied again.
             try write(.scene(50), to: data.appending(path: "l/1.png"))
             #expect(try prepare(data, output).unchanged == 3)
-            #expect(try Data(contentsOf: mark) != Data("mark".utf8))
+            #expect(try Data(contentsOf: mark) != marked)
             // One that can no longer be read has no copy any more.
             try Data("no picture".utf8).write(to: data.appending(path: "l/2.png"))
             #expect(try prepare(data, output).skipped.count == 2)
             #expect(try files(output) == [".prepared.json", "l/0.jpg", "l/1.jpg", "l/3.jpg"])
             #expect(originals.count == 5)
             #expect(try Data(contentsOf: data.appending(path: "l/0.png")) == originals[0])
+        }
+    }
+
+    @Test(
+        "A copy belongs to its original: after a removal, swap or change of names no other photo's copy stands for it")
+    func sources() throws {
+        try withTemporaryFolder { root in
+            let (data, output) = (root.appending(path: "data"), root.appending(path: "out"))
+            let time = Date(timeIntervalSince1970: 1_500_000_000)
+            func write(_ name: String, scene: UInt64) throws {
+                let file = data.appending(path: "l/\(name)")
+                try ImprintImagesTests.write(.scene(scene, width: 60 + Int(scene), height: 50), to: file)
+                try FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: file.path)
+            }
+            func width(_ copy: String) throws -> Int { try ImageFile.decode(output.appending(path: "l/\(copy)")).width }
+            try write("a.jpg", scene: 20)
+            try write("a.png", scene: 80)
+            _ = try prepare(data, output)
+            let widths = try (width("a.jpg"), width("a-png.jpg"))
+            // The photo that is left keeps its copy; that of the removed one is reported.
+            try FileManager.default.removeItem(at: data.appending(path: "l/a.jpg"))
+            let removed = try prepare(data, output)
+            #expect(removed.unchanged == 1 && removed.strays.map(\.lastPathComponent) == ["a.jpg"])
+            #expect(try width("a.jpg") == widths.0 && width("a-png.jpg") == widths.1)
+            // Another photo under a name that was there, of equal time.
+            try write("a.jpg", scene: 90)
+            let replaced = try prepare(data, output)
+            #expect(replaced.unchanged == 1 && replaced.strays.isEmpty)
+            #expect(try width("a.jpg") != widths.0)
+        }
+    }
+
+    @Test("A file of the user's own in the folder of copies is neither replaced nor removed") func ownFiles() throws {
+        try withTemporaryFolder { root in
+            let (data, output) = (root.appending(path: "data"), root.appending(path: "out"))
+            try write(.scene(1), to: data.appending(path: "l/a.png"))
+            _ = try prepare(data, output)
+            let own = output.appending(path: "l/b.jpg")
+            try write(.scene(2), to: own)
+            let before = try Data(contentsOf: own)
+            try write(.scene(3), to: data.appending(path: "l/b.png"))
+            try Data("no picture".utf8).write(to: data.appending(path: "l/c.jpg"))
+            let outcome = try prepare(data, output)
+            #expect(outcome.images == 2 && outcome.strays.map(\.lastPathComponent) == ["b.jpg"])
+            #expect(try Data(contentsOf: own) == before)
+            #expect(try files(output) == [".prepared.json", "l/a.jpg", "l/b-png.jpg", "l/b.jpg"])
+        }
+    }
+
+    @Test("Copies of an earlier version, which name no original, are made again in their place") func earlierCopies()
+        throws
+    {
+        try withTemporaryFolder { root in
+            let (data, output) = (root.appending(path: "data"), root.appending(path: "out"))
+            let original = data.appending(path: "l/a.png")
+            try write(.scene(1), to: original)
+            _ = try prepare(data, output)
+            let copy = output.appending(path: "l/a.jpg")
+            let marked = try Data(contentsOf: copy)
+            let attributes = try FileManager.default.attributesOfItem(atPath: copy.path)
+            try write(.scene(7), to: copy)
+            try FileManager.default.setAttributes(
+                [.modificationDate: try #require(attributes[.modificationDate])], ofItemAtPath: copy.path)
+            let outcome = try prepare(data, output)
+            #expect(outcome.unchanged == 0 && outcome.strays.isEmpty)
+            #expect(try Data(contentsOf: copy) == marked)
+        }
+    }
+
+    @Test("A panorama that no JPEG can hold is skipped and named") func panorama() throws {
+        try withTemporaryFolder { root in
+            let (data, output) = (root.appending(path: "data"), root.appending(path: "out"))
+            try write(.scene(1), to: data.appending(path: "l/a.png"))
+            try write(Image(width: 66_000, height: 20, filledWith: 90), to: data.appending(path: "l/wide.png"))
+            let outcome = try prepare(data, output)
+            #expect(outcome.images == 1 && outcome.skipped.map(\.url.lastPathComponent) == ["wide.png"])
+            #expect(outcome.skipped.first?.reason.description.contains("wide.png") == true)
         }
     }
 
