@@ -56,12 +56,13 @@ let package = Package(
 
         // The library, in the order in which data walks through it.
         .target(name: "CImprintKernels", exclude: ["README.md"], cSettings: kernelSettings),
+        .target(name: "CImprintCodecs", dependencies: ["CPNG"], exclude: ["README.md"]),
         .target(name: "CImprintBase", exclude: ["README.md", "marks.imprint"]),
         .target(name: "ImprintCore", exclude: ["README.md"], swiftSettings: settings),
         .target(
             name: "ImprintImages",
             dependencies: [
-                "ImprintCore", "CImprintKernels", "CTurboJPEG", "CPNG", "CWebP", "CLCMS",
+                "ImprintCore", "CImprintKernels", "CImprintCodecs", "CTurboJPEG", "CPNG", "CWebP", "CLCMS",
                 .target(name: "CHEIF", condition: .when(traits: ["HEIC"])),
             ],
             exclude: ["README.md"], swiftSettings: settings),

@@ -3,14 +3,32 @@ internal import Foundation
 /// The memory of the machine.
 public enum SystemMemory {
     /// How many bytes this process could take without others being pushed out: what is free or used for files alone,
-    /// within the limit of the process's control group.
+    /// within the limits of the process and of its control group.
     public static var available: Int {
         #if os(Linux)
             let free = bytes(of: "MemAvailable:", in: "/proc/meminfo").map { $0 << 10 }
-            return [free, availableInGroup].compactMap { $0 }.min() ?? halfOfAll
+            return [free, availableInGroup, availableAddressSpace].compactMap { $0 }.min() ?? halfOfAll
         #else
             return halfOfAll
         #endif
+    }
+
+    /// Whether the process can allocate a block of so many bytes at once.
+    ///
+    /// A Swift array ends the process if its memory is refused, so whoever makes a large one asks first. Blocks below 1 MB are not checked:
+    /// where address space is limited, some of it is left over for them.
+    public static func allows(_ byteCount: Int) -> Bool {
+        guard byteCount >= 1 << 20 else { return true }
+        #if os(Linux)
+            if let room = availableAddressSpace, byteCount > room - leftOver { return false }
+        #endif
+        return byteCount < 1 << 26 || byteCount <= available
+    }
+
+    /// A number of bytes for messages, such as "0.8 GB".
+    public static func text(_ byteCount: Int) -> String {
+        byteCount < 1_000_000_000
+            ? "\((byteCount + 999_999) / 1_000_000) MB" : "\((Double(byteCount) / 1e8).rounded(.up) / 10) GB"
     }
 
     /// Gives memory that was freed in small pieces back to the system, which the C library may keep otherwise.
@@ -20,6 +38,21 @@ public enum SystemMemory {
         typealias Trim = @convention(c) (Int) -> CInt
         _ = unsafeBitCast(function, to: Trim.self)(0)
     }
+
+    #if os(Linux)
+        /// Address space that large blocks leave to small ones.
+        private static let leftOver = 1 << 24
+
+        /// What the process may still take of its address space (`ulimit -v`); `nil` if it is not limited.
+        private static var availableAddressSpace: Int? {
+            var limit = rlimit()
+            guard getrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &limit) == 0, limit.rlim_cur < Int.max else {
+                return nil
+            }
+            let pages = text("/proc/self/statm")?.split(separator: " ").first.flatMap { Int($0) } ?? 0
+            return max(Int(limit.rlim_cur) - pages * Int(getpagesize()), 0)
+        }
+    #endif
 
     private static var halfOfAll: Int { Int(ProcessInfo.processInfo.physicalMemory / 2) }
 

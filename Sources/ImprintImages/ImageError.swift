@@ -21,6 +21,8 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     case truncated(file: URL, reason: String)
     /// The image claims more pixels than `limit`.
     case tooLarge(file: URL, width: Int, height: Int, limit: Int)
+    /// The image cannot be decoded in the memory that is available; `reason` says how much it needs.
+    case outOfMemory(file: URL, reason: String)
     /// Pixels in memory are not those of a picture.
     case invalidPixels(found: String, expected: String)
     /// There is nothing at the path of the folder.
@@ -74,6 +76,9 @@ extension ImageError {
         case .tooLarge(let file, let width, let height, let limit):
             "\(file.displayPath): the image has \(width)x\(height) pixels, expected at most "
                 + "\(limit / 1_000_000) million. Scale it down."
+        case .outOfMemory(let file, let reason):
+            "\(file.displayPath): there is not enough memory to decode the image: \(reason). "
+                + "Scale it down, or close other programs."
         case .invalidPixels(let found, let expected):
             "The pixels in memory are no picture: found \(found), expected \(expected). Check width, height, layout and bytes per row."
         case .missingFolder(let folder):

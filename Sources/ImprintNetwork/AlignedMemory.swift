@@ -22,9 +22,7 @@ final class AlignedMemory: @unchecked Sendable {
     init(byteCount: Int, isWrittenOnce: Bool = false) throws(NetworkError) {
         self.byteCount = max(byteCount, 1 << 12)
         // Linux promises more memory than there is and kills who uses it.
-        guard byteCount <= Self.unchecked || byteCount <= SystemMemory.available else {
-            throw .outOfMemory(bytes: byteCount)
-        }
+        guard SystemMemory.allows(byteCount) else { throw .outOfMemory(bytes: byteCount) }
         // Of the system and not of the C library, which keeps what threads free for later, in pieces.
         let block = mmap(nil, self.byteCount, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0)
         guard let block, block != MAP_FAILED else { throw .outOfMemory(bytes: byteCount) }
@@ -55,9 +53,6 @@ final class AlignedMemory: @unchecked Sendable {
     }
 
     deinit { munmap(mapping.baseAddress, mapping.count) }
-
-    /// How small a block is not worth the question what is left.
-    private static let unchecked = 1 << 26
 
     func floats(at byteOffset: Int = 0) -> UnsafeMutablePointer<Float> {
         assert((0..<byteCount).contains(byteOffset), "offset \(byteOffset) outside 0..<\(byteCount)")

@@ -2,6 +2,7 @@ internal import Foundation
 
 #if HEIC
     internal import CHEIF
+    internal import CImprintCodecs
 
     /// HEIC in, through libheif, which puts tiles together and turns the picture upright by itself.
     enum HEIC {
@@ -10,8 +11,8 @@ internal import Foundation
         }
 
         /// Decodes to upright RGB, or RGBA where the file has alpha.
-        static func decode(_ bytes: [UInt8], file: URL) throws(ImageError) -> Image {
-            try HEICFile(bytes, file: file).decode()
+        static func decode(_ bytes: [UInt8], file: URL, _ reduction: Reduction?) throws(ImageError) -> Image {
+            try HEICFile(bytes, file: file).decode(reduction)
         }
     }
 
@@ -30,7 +31,7 @@ internal import Foundation
                     reason: "libheif has no decoder here; install its plug-in libheif-plugin-libde265")
             }
             guard let context = heif_context_alloc() else {
-                throw .unreadable(file: file, reason: "the HEIC decoder has no memory")
+                throw .decoderOutOfMemory(file, .heic)
             }
             // Whoever has many photos decodes several at a time; a single one stays on the caller's thread.
             heif_context_set_max_decoding_threads(context, 0)
@@ -64,6 +65,12 @@ internal import Foundation
                 height: Int(heif_image_handle_get_height(picture)))
             header.hasAlpha = hasAlpha
             header.colors = colors
+            // The planes of brightness and colour, and the red, green, blue and alpha that are made of them.
+            let isDeep = heif_image_handle_get_luma_bits_per_pixel(picture) > 8
+            let stored = max(
+                header.width * header.height,
+                Int(heif_image_handle_get_ispe_width(picture)) * Int(heif_image_handle_get_ispe_height(picture)))
+            header.decoderByteCount = (isDeep ? 12 : 8) * stored
             return header
         }
 
@@ -85,9 +92,9 @@ internal import Foundation
                 transfer: Int(codePoints.pointee.transfer_characteristics.rawValue))
         }
 
-        func decode() throws(ImageError) -> Image {
+        func decode(_ reduction: Reduction?) throws(ImageError) -> Image {
             guard let options = heif_decoding_options_alloc() else {
-                throw .unreadable(file: file, reason: "the HEIC decoder has no memory")
+                throw .decoderOutOfMemory(file, .heic)
             }
             defer { heif_decoding_options_free(options) }
             options.pointee.convert_hdr_to_8bit = 1
@@ -111,15 +118,27 @@ internal import Foundation
             guard let rows = heif_image_get_plane_readonly(decoded, heif_channel_interleaved, &stride),
                 width > 0, height > 0, Int(stride) >= width * channels
             else { throw .truncated(file: file, reason: "the HEIC decoder gives no picture") }
-            let samples = [UInt8](unsafeUninitializedCapacity: width * height * channels) { target, count in
-                for y in 0..<height {
-                    let row = UnsafeBufferPointer(start: rows + y * Int(stride), count: width * channels)
-                    _ = target[(y * width * channels)...].initialize(from: row)
-                }
-                count = width * height * channels
-            }
-            let image = Image(width: width, height: height, channels: channels, samples: samples)
             let isPremultiplied = hasAlpha && heif_image_handle_is_premultiplied_alpha(picture) != 0
+            var image: Image
+            if let reduction, reduction.width <= width, reduction.height <= height {
+                image = Image(width: reduction.width, height: reduction.height, channels: channels)
+                var boxes = reduction.boxes(
+                    ImageHeader(format: .heic, width: width, height: height), channels: channels)
+                guard
+                    imprint_reduce(
+                        rows, Int(stride), &boxes, hasAlpha && !isPremultiplied ? 1 : 0, &image.samples)
+                        == IMPRINT_DECODED
+                else { throw .decoderOutOfMemory(file, .heic) }
+            } else {
+                let samples = [UInt8](unsafeUninitializedCapacity: width * height * channels) { target, count in
+                    for y in 0..<height {
+                        let row = UnsafeBufferPointer(start: rows + y * Int(stride), count: width * channels)
+                        _ = target[(y * width * channels)...].initialize(from: row)
+                    }
+                    count = width * height * channels
+                }
+                image = Image(width: width, height: height, channels: channels, samples: samples)
+            }
             return isPremultiplied ? image.alphaDivided() : image
         }
 
@@ -129,6 +148,7 @@ internal import Foundation
             switch error.code {
             case heif_error_Unsupported_feature, heif_error_Unsupported_filetype:
                 return .unsupported(file: file, what: "a kind of HEIC (\(reason))")
+            case heif_error_Memory_allocation_error: return .decoderOutOfMemory(file, .heic)
             default: return .truncated(file: file, reason: reason)
             }
         }
@@ -138,7 +158,9 @@ internal import Foundation
     enum HEIC {
         static func header(_ bytes: [UInt8], file: URL) throws(ImageError) -> ImageHeader { throw missing(file) }
 
-        static func decode(_ bytes: [UInt8], file: URL) throws(ImageError) -> Image { throw missing(file) }
+        static func decode(_ bytes: [UInt8], file: URL, _ reduction: Reduction?) throws(ImageError) -> Image {
+            throw missing(file)
+        }
 
         private static func missing(_ file: URL) -> ImageError {
             .missingDecoder(

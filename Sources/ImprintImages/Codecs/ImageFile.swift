@@ -1,4 +1,5 @@
 public import Foundation
+internal import ImprintCore
 
 /// Image files in and out, told apart by their content and never by their name; `ImageFormat` lists what is read.
 public enum ImageFile {
@@ -7,12 +8,13 @@ public enum ImageFile {
     /// Colours that cannot be converted are taken for sRGB; `information(of:)` says why.
     ///
     /// - Parameters:
-    ///   - coveringShortSide: Where given, a large JPEG may be shrunk while it is decoded, which is much faster; the
-    ///     short side of the result is at least this long, if that of the file is.
+    ///   - coveringShortSide: If given, a large JPEG may be shrunk while it is decoded, which is much faster, and so is any other
+    ///     picture of more than 24 million pixels, which saves memory. The short side of the result is at least this long, if that
+    ///     of the file is.
     ///   - keepsAlpha: Whether an image with transparency gives 4 channels. Otherwise it is laid on white.
     /// - Returns: The image with 3 channels, or 4 where it has transparency and `keepsAlpha` is true.
     /// - Throws: `ImageError` where the file cannot be read, is no image, is of an unsupported kind, is cut short or
-    ///   damaged anywhere, or has more than `pixelLimit` pixels or `byteLimit` bytes.
+    ///   damaged anywhere, has more than `pixelLimit` pixels or `byteLimit` bytes, or needs more memory than half of what is available.
     public static func decode(
         _ url: URL, coveringShortSide: Int? = nil, keepsAlpha: Bool = false
     ) throws(ImageError) -> Image {
@@ -76,6 +78,9 @@ public enum ImageFile {
         guard status.isFile else { throw .unreadable(file: url, reason: "it is not a regular file") }
         guard status.size <= byteLimit else {
             throw .unreadable(file: url, reason: "it holds \(status.size) bytes, expected at most \(byteLimit)")
+        }
+        guard SystemMemory.allows(status.size) else {
+            throw .outOfMemory(file: url, reason: "the file has \(SystemMemory.text(status.size))")
         }
         guard let stream = fopen(url.displayPath, "rb") else {
             throw .unreadable(file: url, reason: String(cString: strerror(errno)))

@@ -19,19 +19,18 @@ enum JPEG {
         }
         header.orientation = segments.orientation
         header.colors = segments.profile
+        header.decoderByteCount = segments.coefficientByteCount
         return header
     }
 
     /// Decodes a baseline or progressive, grey, colour or CMYK JPEG to RGB, as stored; CMYK comes out in sRGB.
     ///
-    /// With `coveringShortSide`, the picture is shrunk while it is decoded, to the smallest of 1/8, 1/4 and 1/2 of its
-    /// size whose short side is still at least that long.
+    /// - Parameter eighths: How many eighths of its size the picture has when it is decoded.
     static func decode(
-        _ bytes: [UInt8], _ header: ImageHeader, file: URL, coveringShortSide: Int?
+        _ bytes: [UInt8], _ header: ImageHeader, file: URL, eighths: Int
     ) throws(ImageError) -> Image {
         let decoder = try decoder(file)
         defer { tjDestroy(decoder) }
-        let eighths = eighths(shortSide: min(header.width, header.height), covering: coveringShortSide)
         let (width, height) = ((header.width * eighths + 7) / 8, (header.height * eighths + 7) / 8)
         let isCMYK = header.model == .cmyk
         let sampleCount = width * height * (isCMYK ? 4 : 3)
@@ -86,7 +85,7 @@ enum JPEG {
 
     private static func decoder(_ file: URL) throws(ImageError) -> tjhandle {
         guard let decoder = tjInitDecompress() else {
-            throw .unreadable(file: file, reason: "the JPEG decoder has no memory")
+            throw .decoderOutOfMemory(file, .jpeg)
         }
         return decoder
     }
@@ -101,6 +100,10 @@ enum JPEG {
         // The decoder begins so where the file is whole, but of a kind that it was not made for.
         if message.hasPrefix("Unsupported") || message.hasPrefix("Sorry") {
             return .unsupported(file: file, what: message)
+        }
+        // The words of libjpeg and of TurboJPEG.
+        if message.contains("Insufficient memory") || message.contains("Memory allocation failure") {
+            return .decoderOutOfMemory(file, .jpeg)
         }
         return .truncated(file: file, reason: message)
     }
@@ -170,6 +173,35 @@ struct JPEGSegments: Sequence, IteratorProtocol {
             return .unusable("parts of the ICC profile are missing")
         }
         return .profile(parts.flatMap { $0.dropFirst(overhead) })
+    }
+
+    /// How many bytes of coefficients the decoder keeps: those of the whole picture if it comes in several scans, else none.
+    var coefficientByteCount: Int {
+        var segments = self
+        var frame: (marker: UInt8, content: [UInt8])?
+        while let (marker, content) = segments.next() {
+            // Of the markers 0xC0 to 0xCF, these are no frames: Huffman tables, extensions, arithmetic conditioning.
+            if 0xC0...0xCF ~= marker, ![0xC4, 0xC8, 0xCC].contains(marker) { frame = (marker, Array(content)) }
+        }
+        guard let (marker, content) = frame, content.count >= 6 else { return 0 }
+        func pair(_ offset: Int) -> Int { Int(content[offset]) << 8 | Int(content[offset + 1]) }
+        let (height, width) = (pair(1), pair(3))
+        var components: [(across: Int, down: Int)] = []
+        for offset in stride(from: 6, to: content.count - 2, by: 3) where components.count < Int(content[5]) {
+            components.append((Int(content[offset + 1] >> 4), Int(content[offset + 1] & 15)))
+        }
+        // The number of components in the first scan follows its marker and length.
+        let scan = segments.position + 4
+        let isInterleaved = scan < segments.bytes.count && Int(segments.bytes[scan]) == components.count
+        let isProgressive = marker & 3 == 2
+        guard isProgressive || !isInterleaved else { return 0 }
+        let across = 8 * Swift.max(components.map { $0.across }.max() ?? 0, 1)
+        let down = 8 * Swift.max(components.map { $0.down }.max() ?? 0, 1)
+        let (columns, rows) = ((width + across - 1) / across, (height + down - 1) / down)
+        let blocks = components.reduce(0) { sum, component in
+            sum + columns * component.across * rows * component.down
+        }
+        return blocks * 64 * MemoryLayout<Int16>.stride
     }
 
     /// Whether Adobe's marker is there, whose CMYK is stored inverted.

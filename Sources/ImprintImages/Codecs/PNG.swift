@@ -1,7 +1,8 @@
+internal import CImprintCodecs
 internal import CPNG
 internal import Foundation
 
-/// PNG in and out through libpng's simplified interface.
+/// PNG in and out through libpng's simplified interface; very large pictures row by row.
 enum PNG {
     static func header(_ bytes: [UInt8], file: URL) throws(ImageError) -> ImageHeader {
         let chunks = PNGChunks(bytes)
@@ -17,6 +18,7 @@ enum PNG {
         let colorType = first.content.dropFirst(9).first ?? 0
         header.model = colorType & 2 == 0 ? .grey : .rgb
         header.hasAlpha = colorType & 4 != 0 || chunks.contains { $0.type == "tRNS" }
+        header.isInterlaced = first.content.last == 1
         header.isAnimated = chunks.contains { $0.type == "acTL" }
         header.orientation = chunks.orientation
         header.colors = chunks.colors
@@ -24,7 +26,10 @@ enum PNG {
     }
 
     /// Decodes a PNG of any depth and colour type to 8-bit RGB, or RGBA where the file has transparency.
-    static func decode(_ bytes: [UInt8], _ stored: ImageHeader, file: URL) throws(ImageError) -> Image {
+    static func decode(
+        _ bytes: [UInt8], _ stored: ImageHeader, file: URL, _ reduction: Reduction?
+    ) throws(ImageError) -> Image {
+        if let reduction { return try decode(bytes, stored, file: file, to: reduction) }
         // libpng's simplified interface would apply a gamma, but neither chromaticities nor profiles.
         let bytes = PNGChunks(bytes).withoutColors()
         var header = png_image()
@@ -50,8 +55,31 @@ enum PNG {
             return isDecoded
                 ? Image(width: stored.width, height: stored.height, channels: channels, samples: samples) : nil
         }
-        guard let image else { throw .truncated(file: file, reason: message(of: header)) }
+        guard let image else { throw failure(message(of: header), file: file) }
         return image
+    }
+
+    /// Decodes row by row to the size of a reduction.
+    private static func decode(
+        _ bytes: [UInt8], _ stored: ImageHeader, file: URL, to reduction: Reduction
+    ) throws(ImageError) -> Image {
+        var boxes = reduction.boxes(stored, channels: stored.hasAlpha ? 4 : 3)
+        var image = Image(width: reduction.width, height: reduction.height, channels: Int(boxes.channels))
+        var message = [CChar](repeating: 0, count: 128)
+        let status = imprint_decode_png_reduced(bytes, bytes.count, &boxes, &image.samples, &message)
+        switch status {
+        case IMPRINT_DECODED: return image
+        case IMPRINT_OUT_OF_MEMORY: throw .decoderOutOfMemory(file, .png)
+        default:
+            let text = String(decoding: message.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+            throw failure(text, file: file)
+        }
+    }
+
+    private static func failure(_ message: String, file: URL) -> ImageError {
+        // The words of libpng, and of what it says of zlib.
+        let isMemory = message.lowercased().hasSuffix("out of memory") || message.hasSuffix("insufficient memory")
+        return isMemory ? .decoderOutOfMemory(file, .png) : .truncated(file: file, reason: message)
     }
 
     /// Encodes an image as an 8-bit PNG: grey, RGB or RGBA, as the image has channels.

@@ -9,6 +9,10 @@ struct ImageHeader {
     var model = ColorModel.rgb
     var hasAlpha = false
     var isAnimated = false
+    /// Whether the rows of a PNG come in several passes.
+    var isInterlaced = false
+    /// About how many bytes the decoder takes besides the result.
+    var decoderByteCount = 0
     var orientation = Orientation.up
     /// What the file says of its colours; nil is sRGB.
     var colors: ColorDescription?
@@ -55,7 +59,7 @@ package struct StoredPicture: Sendable {
     /// Takes pixels.
     package init(_ pixels: PixelBuffer, orientation: Orientation) { self.init(pixels.image, orientation: orientation) }
 
-    /// Decodes a file; a JPEG may be shrunk to what covers the short side given.
+    /// Decodes a file; a JPEG or a very large picture may be shrunk to what covers the short side given.
     package init(_ url: URL, coveringShortSide: Int?) throws(ImageError) {
         try self.init(ImageFile.read(url), named: url, coveringShortSide: coveringShortSide)
     }
@@ -68,11 +72,19 @@ package struct StoredPicture: Sendable {
     /// Decodes the bytes of a file whose header was read.
     init(_ bytes: [UInt8], _ header: ImageHeader, file: URL, coveringShortSide: Int?) throws(ImageError) {
         orientation = header.orientation
-        switch header.format {
-        case .jpeg: image = try JPEG.decode(bytes, header, file: file, coveringShortSide: coveringShortSide)
-        case .png: image = try PNG.decode(bytes, header, file: file)
-        case .webp: image = try WebP.decode(bytes, header, file: file)
-        case .heic: image = try HEIC.decode(bytes, file: file)
+        let reduction = Reduction(header, covering: coveringShortSide)
+        let eighths =
+            header.format == .jpeg
+            ? JPEG.eighths(shortSide: min(header.width, header.height), covering: coveringShortSide) : 8
+        image = try DecodingMemory.shared.withBytes(
+            header.byteCount(reduction, eighths: eighths), for: header, file: file
+        ) { () throws(ImageError) in
+            switch header.format {
+            case .jpeg: try JPEG.decode(bytes, header, file: file, eighths: eighths)
+            case .png: try PNG.decode(bytes, header, file: file, reduction)
+            case .webp: try WebP.decode(bytes, header, file: file, reduction)
+            case .heic: try HEIC.decode(bytes, file: file, reduction)
+            }
         }
         // No picture in memory has four inks: the decoder converts those.
         profile = header.model == .cmyk ? nil : header.profile

@@ -10,50 +10,92 @@ enum WebP {
         var header = ImageHeader(format: .webp, width: Int(features.width), height: Int(features.height))
         header.hasAlpha = features.has_alpha != 0
         header.isAnimated = features.has_animation != 0
+        // A lossless picture is decoded whole, 4 bytes a pixel; alpha beside a lossy one is stored as such a picture.
+        let frame = header.isAnimated ? try? Frame(bytes, file: file).features : features
+        if let frame {
+            let isLossless = frame.format == 2
+            let bytesPerPixel = isLossless ? 4 : frame.has_alpha != 0 ? 5 : 0
+            header.decoderByteCount = bytesPerPixel * Int(frame.width) * Int(frame.height)
+        }
         header.orientation = chunks.first("EXIF").flatMap { Orientation(exif: $0) } ?? .up
         header.colors = chunks.first("ICCP").map { .profile(Array($0)) }
         return header
     }
 
     /// Decodes to RGB, or RGBA where the file has alpha or the first frame of an animation leaves a part of it open.
-    static func decode(_ bytes: [UInt8], _ header: ImageHeader, file: URL) throws(ImageError) -> Image {
+    static func decode(
+        _ bytes: [UInt8], _ header: ImageHeader, file: URL, _ reduction: Reduction?
+    ) throws(ImageError) -> Image {
+        let (width, height) = reduction.map { ($0.width, $0.height) } ?? (header.width, header.height)
         guard header.isAnimated else {
-            let channels = header.hasAlpha ? 4 : 3
-            var image = Image(width: header.width, height: header.height, channels: channels)
-            try decode(bytes[...], into: &image, x: 0, y: 0, file: file)
+            var image = Image(width: width, height: height, channels: header.hasAlpha ? 4 : 3)
+            try decode(bytes[...], into: &image, columns: 0..<width, rows: 0..<height, file: file)
             return image
         }
-        // A frame: its place, halved, its size and its duration in 3 bytes each, a byte of flags, then its picture.
-        let overhead = 16
-        guard let frame = WebPChunks(bytes).first("ANMF"), frame.count > overhead else {
-            throw .truncated(file: file, reason: "the WebP has no frame")
-        }
-        let (x, y) = (2 * frame.littleEndian(at: 0, bytes: 3), 2 * frame.littleEndian(at: 3, bytes: 3))
-        let picture = frame.dropFirst(overhead)
-        let features = try features(of: picture, file: file)
-        let (width, height) = (Int(features.width), Int(features.height))
-        guard x + width <= header.width, y + height <= header.height else {
+        let frame = try Frame(bytes, file: file)
+        let size = (width: Int(frame.features.width), height: Int(frame.features.height))
+        guard frame.x + size.width <= header.width, frame.y + size.height <= header.height else {
             throw .truncated(file: file, reason: "the first frame lies outside of the picture")
         }
-        let isOpaque = features.has_alpha == 0 && (width, height) == (header.width, header.height)
-        var image = Image(width: header.width, height: header.height, channels: isOpaque ? 3 : 4)
-        try decode(picture, into: &image, x: x, y: y, file: file)
+        let isOpaque = frame.features.has_alpha == 0 && size == (header.width, header.height)
+        var image = Image(width: width, height: height, channels: isOpaque ? 3 : 4)
+        let columns = Reduction.scaled(frame.x, size.width, from: header.width, to: width)
+        let rows = Reduction.scaled(frame.y, size.height, from: header.height, to: height)
+        try decode(frame.picture, into: &image, columns: columns, rows: rows, file: file)
         return image
     }
 
+    /// The first frame of an animation.
+    private struct Frame {
+        /// Its place in the picture.
+        let x, y: Int
+        let picture: ArraySlice<UInt8>
+        let features: WebPBitstreamFeatures
+
+        init(_ bytes: [UInt8], file: URL) throws(ImageError) {
+            // Its place, halved, its size and its duration in 3 bytes each, a byte of flags, then its picture.
+            let overhead = 16
+            guard let frame = WebPChunks(bytes).first("ANMF"), frame.count > overhead else {
+                throw .truncated(file: file, reason: "the WebP has no frame")
+            }
+            (x, y) = (2 * frame.littleEndian(at: 0, bytes: 3), 2 * frame.littleEndian(at: 3, bytes: 3))
+            picture = frame.dropFirst(overhead)
+            features = try WebP.features(of: picture, file: file)
+        }
+    }
+
+    /// Decodes a picture into a part of an image, scaled to its size.
     private static func decode(
-        _ bytes: ArraySlice<UInt8>, into image: inout Image, x: Int, y: Int, file: URL
+        _ bytes: ArraySlice<UInt8>, into image: inout Image, columns: Range<Int>, rows: Range<Int>, file: URL
     ) throws(ImageError) {
         let stride = image.width * image.channels
-        let start = y * stride + x * image.channels
-        let isDecoded = bytes.withUnsafeBufferPointer { source in
+        let start = rows.lowerBound * stride + columns.lowerBound * image.channels
+        var config = WebPDecoderConfig()
+        guard WebPInitDecoderConfig(&config) != 0 else {
+            throw .missingDecoder(file: file, format: .webp, reason: "libwebp has another version than its header")
+        }
+        let features = try features(of: bytes, file: file)
+        if (Int(features.width), Int(features.height)) != (columns.count, rows.count) {
+            config.options.use_scaling = 1
+            config.options.scaled_width = Int32(columns.count)
+            config.options.scaled_height = Int32(rows.count)
+        }
+        config.output.colorspace = image.channels == 4 ? MODE_RGBA : MODE_RGB
+        config.output.is_external_memory = 1
+        let status = bytes.withUnsafeBufferPointer { source in
             image.samples.withUnsafeMutableBufferPointer { target in
-                let decode = image.channels == 4 ? WebPDecodeRGBAInto : WebPDecodeRGBInto
                 let room = UnsafeMutableBufferPointer(rebasing: target[start...])
-                return decode(source.baseAddress, source.count, room.baseAddress, room.count, Int32(stride)) != nil
+                config.output.u.RGBA.rgba = room.baseAddress
+                config.output.u.RGBA.stride = Int32(stride)
+                config.output.u.RGBA.size = room.count
+                return WebPDecode(source.baseAddress, source.count, &config)
             }
         }
-        guard isDecoded else { throw .truncated(file: file, reason: "the WebP decoder finds its data damaged") }
+        switch status {
+        case VP8_STATUS_OK: return
+        case VP8_STATUS_OUT_OF_MEMORY: throw .decoderOutOfMemory(file, .webp)
+        default: throw .truncated(file: file, reason: "the WebP decoder finds its data damaged")
+        }
     }
 
     private static func features(
@@ -61,6 +103,7 @@ enum WebP {
     ) throws(ImageError) -> WebPBitstreamFeatures {
         var features = WebPBitstreamFeatures()
         let status = bytes.withUnsafeBufferPointer { WebPGetFeatures($0.baseAddress, $0.count, &features) }
+        guard status != VP8_STATUS_OUT_OF_MEMORY else { throw .decoderOutOfMemory(file, .webp) }
         guard status == VP8_STATUS_OK else {
             throw .truncated(file: file, reason: "the WebP decoder finds the header damaged")
         }
