@@ -18,17 +18,25 @@ public enum AtomicFile {
         ///
         /// Throws `FileError.cannotWrite`, for instance when the disk is full.
         public borrowing func write(_ bytes: [UInt8]) throws(FileError) {
-            let code: Int32? = bytes.withUnsafeBytes { bytes in
-                var rest = bytes[...]
-                while !rest.isEmpty {
-                    let chunk = UnsafeRawBufferPointer(rebasing: rest)
-                    let written = retryingInterrupts { Foundation.write(descriptor, chunk.baseAddress, chunk.count) }
-                    if written < 0 { return errno }
-                    rest = rest.dropFirst(written)
-                }
-                return nil
-            }
+            let code = bytes.withUnsafeBytes { failure(writing: $0) }
             if let code { throw .cannotWrite(path, errno: code) }
+        }
+
+        /// Appends bytes in memory, as `write` does with an array.
+        borrowing func write(_ bytes: UnsafeRawBufferPointer) throws(FileError) {
+            if let code = failure(writing: bytes) { throw .cannotWrite(path, errno: code) }
+        }
+
+        /// Writes; gives the system's error number, or nil if all is written.
+        private borrowing func failure(writing bytes: UnsafeRawBufferPointer) -> Int32? {
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let chunk = UnsafeRawBufferPointer(rebasing: rest)
+                let written = retryingInterrupts { Foundation.write(descriptor, chunk.baseAddress, chunk.count) }
+                if written < 0 { return errno }
+                rest = rest.dropFirst(written)
+            }
+            return nil
         }
     }
 

@@ -298,6 +298,19 @@ private func quantizableWeights(rehearsal: Rehearsal? = nil) throws -> WeightsFi
         tensors.append(tensor)
     }
 
+    /// The two tensors that stand for one in a file of 8 bits.
+    private func quantized(_ entry: ParameterLayout.Entry, _ parameters: Parameters) -> [Safetensors.Tensor] {
+        let shape = entry.parameter.shape
+        let outputs = shape[shape.count - 1]
+        let rounded = parameters.withValues(of: entry) {
+            QuantizedWeights(rounding: UnsafeBufferPointer($0), outputs: outputs)
+        }
+        return [
+            .init(name: entry.name, shape: shape, int8: rounded.integers),
+            .init(name: "\(entry.name).factor", shape: [outputs], values: rounded.factors, precision: .float32),
+        ]
+    }
+
     /// The error that the sample file with weights of 8 bits gives with tensors and metadata changed.
     private func error(
         metadata changes: [String: String] = [:], tensors change: (inout [Safetensors.Tensor]) -> Void = { _ in }
@@ -305,8 +318,11 @@ private func quantizableWeights(rehearsal: Rehearsal? = nil) throws -> WeightsFi
         let weights = try quantizableWeights()
         var tensors = weights.parameters.layout.entries.flatMap { entry in
             QuantizedWeights.suits(entry.parameter)
-                ? QuantizedWeights.tensors(of: entry, in: weights.parameters)
-                : [.init(name: entry.name, shape: entry.parameter.shape, values: weights.parameters[entry.name] ?? [])]
+                ? quantized(entry, weights.parameters)
+                : [
+                    Safetensors.Tensor(
+                        name: entry.name, shape: entry.parameter.shape, values: weights.parameters[entry.name] ?? [])
+                ]
         }
         change(&tensors)
         return try withTemporaryFolder { folder in

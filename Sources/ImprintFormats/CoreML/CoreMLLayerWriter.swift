@@ -103,7 +103,7 @@ struct CoreMLLayerWriter {
     mutating func weights(_ tensor: ExportedTensor, isUpdatable: Bool = false) -> WrittenMessage {
         var message = WrittenMessage()
         if tensor.precision == .float16 { version = max(version, 2) }
-        message.add(tensor.precision == .float16 ? 2 : 1, byteCount: tensor.byteCount) { try tensor.bytes() }
+        message.add(tensor.precision == .float16 ? 2 : 1, byteCount: tensor.byteCount, later: tensor.forEachPart)
         if isUpdatable { message.add(50, true) }
         return message
     }

@@ -25,7 +25,7 @@ struct CoreMLWeights {
         try message.forEachField { field in
             switch field.number {
             case 1: try field.append(to: &values)
-            case 2: values = message.file.halves(try checked(field.bytes(), size: 2, count))
+            case 2: values = try message.file.halves(try checked(field.bytes(), size: 2, count))
             case 30: codes = try field.bytes()
             case 31:
                 throw ImportError.Problem.unsupported([
@@ -95,6 +95,7 @@ extension CoreMLWeights {
                 throw problem("\(codes.count) bytes of codes of \(bits) bits, expected \(count) codes")
             }
             let numbers = try numbers(count, problem)
+            try ImportError.Problem.checkMemory(forNumbers: count)
             let mask = (1 << bits) - 1
             return (0..<count).map { place in
                 let last = (place + 1) * bits - 1

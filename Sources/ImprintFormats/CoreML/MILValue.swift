@@ -129,8 +129,8 @@ extension MILValue {
             Constant(shape: shape, integers: places.map { Int(truncatingIfNeeded: file.load(Number.self, at: $0)) })
         }
         switch type {
-        case .float32: return Constant(shape: shape, floats: file.floats(range))
-        case .float16: return Constant(shape: shape, floats: file.halves(range))
+        case .float32: return Constant(shape: shape, floats: try file.floats(range))
+        case .float16: return Constant(shape: shape, floats: try file.halves(range))
         case .bfloat16:
             return Constant(
                 shape: shape, floats: places.map { Float(bitPattern: UInt32(file.load(UInt16.self, at: $0)) << 16) })

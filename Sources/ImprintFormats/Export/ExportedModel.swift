@@ -48,7 +48,7 @@ extension ExportedModel {
     /// A vector of a node, or a single number.
     func vector(_ name: String, of place: Int) -> ExportedTensor {
         let entry = entry(name, of: place)
-        return tensor(entry, shape: entry.parameter.shape) { $0 }
+        return tensor(entry, shape: entry.parameter.shape) { try $1($0) }
     }
 
     /// The kernel of a convolution: [outputs, inputs / groups, height, width].
@@ -57,7 +57,7 @@ extension ExportedModel {
         let (height, width) = (layer.kernelSize.height, layer.kernelSize.width)
         let (inputs, outputs) = (entry.parameter.shape[2], entry.parameter.shape[3])
         return tensor(entry, shape: [outputs, inputs, height, width]) {
-            channelsFirst($0, pixels: height * width, channels: inputs, outputs: outputs)
+            try forEachPartChannelsFirst($0, pixels: height * width, channels: inputs, outputs: outputs, $1)
         }
     }
 
@@ -67,7 +67,7 @@ extension ExportedModel {
         let (inputs, outputs) = (entry.parameter.shape[0], entry.parameter.shape[1])
         let image = sources(of: place)[0].flatMap { reorderedImages[$0] } ?? Shape(channels: inputs)
         return tensor(entry, shape: [outputs, inputs]) {
-            channelsFirst($0, pixels: image.pixels, channels: image.channels, outputs: outputs)
+            try forEachPartChannelsFirst($0, pixels: image.pixels, channels: image.channels, outputs: outputs, $1)
         }
     }
 
@@ -75,7 +75,7 @@ extension ExportedModel {
     func image(_ name: String, of place: Int) -> ExportedTensor {
         let shape = inputShapes(of: place)[0]
         return tensor(entry(name, of: place), shape: [shape.channels, shape.height, shape.width]) {
-            channelsFirst($0, pixels: shape.pixels, channels: shape.channels, outputs: 1)
+            try forEachPartChannelsFirst($0, pixels: shape.pixels, channels: shape.channels, outputs: 1, $1)
         }
     }
 
@@ -88,13 +88,14 @@ extension ExportedModel {
     }
 
     private func tensor(
-        _ entry: ParameterLayout.Entry, shape: [Int], _ order: @escaping ([Float]) -> [Float]
+        _ entry: ParameterLayout.Entry, shape: [Int],
+        _ order: @escaping (UnsafeBufferPointer<Float>, (UnsafeBufferPointer<Float>) throws -> Void) throws -> Void
     ) -> ExportedTensor {
         let parameters = weights.parameters
         return ExportedTensor(
             entry.name, shape: shape, precision: entry.parameter.role == .weight ? precision : .float32
-        ) {
-            order(parameters.withValues(of: entry) { Array($0) })
+        ) { body in
+            try parameters.withValues(of: entry) { try order(UnsafeBufferPointer($0), body) }
         }
     }
 }

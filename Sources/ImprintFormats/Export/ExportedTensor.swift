@@ -1,4 +1,3 @@
-internal import CImprintKernels
 internal import ImprintNetwork
 
 /// A parameter as another format stores it: with channels before pixels, encoded only when it is written.
@@ -8,16 +7,22 @@ struct ExportedTensor {
     /// The lengths of the axes, the fastest last.
     let shape: [Int]
     let precision: Safetensors.Precision
-    private let values: () -> [Float]
+    private let source: Source
+
+    /// Hands numbers to a function, part by part.
+    typealias Source = (_ body: (UnsafeBufferPointer<Float>) throws -> Void) throws -> Void
 
     /// A tensor of these numbers.
-    init(
-        _ name: String, shape: [Int], precision: Safetensors.Precision = .float32, values: @escaping () -> [Float]
-    ) {
+    init(_ name: String, shape: [Int], precision: Safetensors.Precision = .float32, source: @escaping Source) {
         self.name = name
         self.shape = shape
         self.precision = precision
-        self.values = values
+        self.source = source
+    }
+
+    /// A tensor of a few numbers.
+    init(_ name: String, shape: [Int], values: @escaping () -> [Float]) {
+        self.init(name, shape: shape) { body in try values().withUnsafeBufferPointer(body) }
     }
 
     /// The number of values.
@@ -27,48 +32,51 @@ struct ExportedTensor {
 
     /// The same tensor with its numbers seen in another shape.
     func reshaped(_ shape: [Int]) -> ExportedTensor {
-        ExportedTensor(name, shape: shape, precision: precision, values: values)
+        ExportedTensor(name, shape: shape, precision: precision, source: source)
     }
 
     /// A vector of the same single number.
     func repeated(_ count: Int) -> ExportedTensor {
-        ExportedTensor(name, shape: [count], precision: precision) { [values] in
-            [Float](repeating: values()[0], count: count)
+        ExportedTensor(name, shape: [count], precision: precision) { [source] body in
+            try source { numbers in
+                try [Float](repeating: numbers[0], count: count).withUnsafeBufferPointer(body)
+            }
         }
     }
 
-    /// The numbers in little-endian order of bytes.
-    func bytes() throws(ExportError.Problem) -> [UInt8] {
-        let values = values()
-        guard precision == .float16 else { return values.withUnsafeBytes { Array($0) } }
-        var halves = [UInt16](repeating: 0, count: values.count)
-        if imprint_float32_to_float16(values, &halves, halves.count) > 0,
-            let value = zip(values, halves).first(where: { $0.isFinite && $1 & 0x7FFF == 0x7C00 })?.0
-        {
-            throw .exceedsFloat16(tensor: name, value: value)
+    /// Hands the numbers' bytes, in little-endian order, to `body`, part by part.
+    /// - Throws: `ExportError.Problem` if a number is beyond float16, and what `body` throws.
+    func forEachPart(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+        do {
+            try source { try EncodedNumbers.forEachPart(of: $0, as: precision, body) }
+        } catch let error as EncodedNumbers.ExceedsFloat16 {
+            throw ExportError.Problem.exceedsFloat16(tensor: name, value: error.value)
         }
-        return halves.withUnsafeBytes { Array($0) }
     }
 }
 
-/// Numbers [pixels, channels, outputs] in the order [outputs, channels, pixels].
+/// Hands numbers [pixels, channels, outputs] to `body` in the order [outputs, channels, pixels], some outputs at a time.
 ///
 /// It serves kernels of convolutions, the rows of a dense layer that reads an image, and with one output a value for each place.
-func channelsFirst(_ values: [Float], pixels: Int, channels: Int, outputs: Int) -> [Float] {
+func forEachPartChannelsFirst(
+    _ values: UnsafeBufferPointer<Float>, pixels: Int, channels: Int, outputs: Int,
+    _ body: (UnsafeBufferPointer<Float>) throws -> Void
+) rethrows {
     precondition(values.count == pixels * channels * outputs, "the shape is not that of the numbers")
-    return [Float](unsafeUninitializedCapacity: values.count) { result, count in
-        values.withUnsafeBufferPointer { values in
-            var place = 0
-            for output in 0..<outputs {
+    let rows = pixels * channels
+    let block = min(outputs, max(1, (1 << 20) / max(rows, 1)))
+    var part = [Float](repeating: 0, count: block * rows)
+    for first in stride(from: 0, to: outputs, by: block) {
+        let count = min(block, outputs - first)
+        part.withUnsafeMutableBufferPointer { part in
+            for pixel in 0..<pixels {
                 for channel in 0..<channels {
-                    for pixel in 0..<pixels {
-                        result[place] = values[(pixel * channels + channel) * outputs + output]
-                        place += 1
-                    }
+                    let (from, to) = ((pixel * channels + channel) * outputs + first, channel * pixels + pixel)
+                    for output in 0..<count { part[output * rows + to] = values[from + output] }
                 }
             }
         }
-        count = values.count
+        try part.withUnsafeBufferPointer { try body(UnsafeBufferPointer(rebasing: $0[..<(count * rows)])) }
     }
 }
 

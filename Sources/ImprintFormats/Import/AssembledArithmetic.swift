@@ -42,6 +42,7 @@ extension NetworkAssembler {
             return addends.map { addends in scaled.indices.map { scaled[$0] + addends[$0] } } ?? scaled
         }
         let (numbers, source) = (numbers(of: x), inputs(of: x))
+        try ImportError.Problem.checkMemory(forNumbers: numbers["weight"]?.count ?? 0)
         // Factors and then addends are one layer in any case.
         if let earlier = layer(of: x, as: Affine.self), earlier.extent == extent,
             !isLiteral || (!earlier.hasShift && factors == nil)

@@ -54,8 +54,13 @@ struct ExportedDescription {
         }
         let parameters = try Parameters(layout)
         for entry in layout.entries {
+            guard let source = known[name(of: entry)] else { continue }
             // What all channels share is there once for each of them where the format does not share it.
-            parameters[entry.name] = numbers[name(of: entry)].map { Array($0.prefix(entry.parameter.count)) }
+            numbers.withValues(of: source) { found in
+                parameters.withValues(of: entry) { own in
+                    _ = own.update(fromContentsOf: found[..<entry.parameter.count])
+                }
+            }
         }
         var normalization = preprocessing
         let own = try prediction(of: network, parameters, normalization)

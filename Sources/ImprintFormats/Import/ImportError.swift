@@ -41,6 +41,8 @@ public struct ImportError: DescribedError, Equatable {
         case network(node: String, NetworkError)
         /// The network does not allow an image of the size that was asked for, though one of its own.
         case inputSize(Size, reason: String)
+        /// Importing the model takes more memory than is available.
+        case outOfMemory(byteCount: Int)
         /// Something is needed that the file does not hold.
         case missing(what: String, advice: String)
     }
@@ -77,6 +79,9 @@ extension ImportError.Problem {
         case .network(let node, let error): "cannot be a network here, at \(node.debugDescription): \(error)"
         case .inputSize(let size, let reason):
             "does not allow an image of \(size): \(reason); leave out --input-size, or choose another"
+        case .outOfMemory(let byteCount):
+            "there is not enough memory to import it: \(SystemMemory.text(byteCount)) are needed at once; close other programs, or raise "
+                + "the limit of memory"
         case .missing(let what, let advice): "has no \(what); \(advice)"
         }
     }

@@ -55,6 +55,8 @@ public struct ModelImporter: Sendable {
             return try readWhole(url)
         } catch let problem as ImportError.Problem {
             throw ImportError(path: path, problem: isOfSize(problem, url) ?? problem)
+        } catch NetworkError.outOfMemory(let bytes) {
+            throw ImportError(path: path, problem: .outOfMemory(byteCount: bytes))
         } catch let error as NetworkError {
             throw ImportError(path: path, problem: .network(node: "the network", error))
         } catch let problem as WireProblem {
@@ -65,6 +67,7 @@ public struct ModelImporter: Sendable {
     /// What is wrong where the model can be read with an image of its own size.
     private func isOfSize(_ problem: ImportError.Problem, _ url: URL) -> ImportError.Problem? {
         guard let inputSize else { return nil }
+        if case .outOfMemory = problem { return nil }
         var own = self
         own.inputSize = nil
         return (try? own.readWhole(url)).map { _ in .inputSize(inputSize, reason: problem.reason) }

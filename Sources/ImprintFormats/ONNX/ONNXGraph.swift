@@ -77,7 +77,7 @@ struct ONNXGraph {
         message.add(1, packed: tensor.shape)
         message.add(2, type.rawValue)
         message.add(8, name)
-        message.add(9, byteCount: tensor.byteCount) { try tensor.bytes() }
+        message.add(9, byteCount: tensor.byteCount, later: tensor.forEachPart)
         constants.append(message)
         guard type == .float16 else { return name }
         let whole = names.unique("\(name).float32")

@@ -98,14 +98,16 @@ extension ONNXModel {
                         Int(truncatingIfNeeded: file.load(type, at: $0))
                     })
             }
+            // Floating-point numbers of 32 and 16 bits are checked where they are read.
+            if type != 1 && type != 10 { try ImportError.Problem.checkMemory(forNumbers: count) }
             switch type {
-            case 1: return Constant(shape: shape, floats: file.floats(range))
+            case 1: return Constant(shape: shape, floats: try file.floats(range))
             case 2, 9: return whole(UInt8.self)
             case 3: return whole(Int8.self)
             case 4: return whole(UInt16.self)
             case 5: return whole(Int16.self)
             case 6: return whole(Int32.self)
-            case 10: return Constant(shape: shape, floats: file.halves(range))
+            case 10: return Constant(shape: shape, floats: try file.halves(range))
             case 11:
                 return Constant(
                     shape: shape,

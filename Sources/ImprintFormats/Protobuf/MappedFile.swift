@@ -74,8 +74,11 @@ final class MappedFile: Sendable {
     func text(_ range: Range<Int>) -> String? { String(validating: bytes(range), as: UTF8.self) }
 
     /// A part of the file, a multiple of four bytes, as 32-bit floating-point numbers.
-    func floats(_ range: Range<Int>) -> [Float] {
-        [Float](unsafeUninitializedCapacity: range.count / 4) { values, initialized in
+    /// - Throws: `ImportError.Problem.outOfMemory`.
+    func floats(_ range: Range<Int>) throws(ImportError.Problem) -> [Float] {
+        try ImportError.Problem.checkMemory(forNumbers: range.count / 4)
+        defer { letGo(range) }
+        return [Float](unsafeUninitializedCapacity: range.count / 4) { values, initialized in
             UnsafeMutableRawBufferPointer(values).copyMemory(
                 from: UnsafeRawBufferPointer(rebasing: bytes(range)[..<(range.count / 4 * 4)]))
             initialized = range.count / 4
@@ -83,14 +86,29 @@ final class MappedFile: Sendable {
     }
 
     /// A part of the file, a multiple of two bytes, of 16-bit floating-point numbers.
-    func halves(_ range: Range<Int>) -> [Float] {
-        var halves = [UInt16](repeating: 0, count: range.count / 2)
-        halves.withUnsafeMutableBytes {
-            $0.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes(range)[..<(range.count / 2 * 2)]))
+    /// - Throws: `ImportError.Problem.outOfMemory`.
+    func halves(_ range: Range<Int>) throws(ImportError.Problem) -> [Float] {
+        let count = range.count / 2
+        try ImportError.Problem.checkMemory(forNumbers: count)
+        defer { letGo(range) }
+        // They may lie at odd places, where none can be read.
+        var halves = [UInt16](repeating: 0, count: min(count, EncodedNumbers.partLength))
+        return [Float](unsafeUninitializedCapacity: count) { values, initialized in
+            for first in stride(from: 0, to: count, by: EncodedNumbers.partLength) {
+                let length = min(EncodedNumbers.partLength, count - first)
+                let start = range.lowerBound + 2 * first
+                halves.withUnsafeMutableBytes { $0.copyMemory(from: bytes(start..<(start + 2 * length))) }
+                imprint_float16_to_float32(halves, values.baseAddress.map { $0 + first }, length)
+            }
+            initialized = count
         }
-        return [Float](unsafeUninitializedCapacity: halves.count) { values, initialized in
-            imprint_float16_to_float32(halves, values.baseAddress, halves.count)
-            initialized = halves.count
-        }
+    }
+
+    /// Lets the system take back the memory of a large part that was read; it comes from the disk again if it is looked at again.
+    private func letGo(_ range: Range<Int>) {
+        let page = Int(getpagesize())
+        let (start, end) = ((range.lowerBound + page - 1) / page * page, range.upperBound / page * page)
+        guard isMapped, end - start >= 1 << 20, let base else { return }
+        madvise(UnsafeMutableRawPointer(mutating: base) + start, end - start, MADV_DONTNEED)
     }
 }

@@ -197,7 +197,11 @@ extension WireMessage.Field {
         case .bytes(let range):
             guard range.count % 4 == 0 else { throw mistyped }
             // Mostly all are in one field, and need no copy.
-            if numbers.isEmpty { numbers = owner.file.floats(range) } else { numbers += owner.file.floats(range) }
+            if numbers.isEmpty {
+                numbers = try owner.file.floats(range)
+            } else {
+                numbers += try owner.file.floats(range)
+            }
         default: throw mistyped
         }
     }
@@ -208,6 +212,7 @@ extension WireMessage.Field {
         case .fixed64(let value): numbers.append(Float(Double(bitPattern: value)))
         case .bytes(let range):
             guard range.count % 8 == 0 else { throw mistyped }
+            try ImportError.Problem.checkMemory(forNumbers: numbers.count + range.count / 8)
             for place in stride(from: range.lowerBound, to: range.upperBound, by: 8) {
                 numbers.append(Float(Double(bitPattern: owner.file.load(UInt64.self, at: place))))
             }

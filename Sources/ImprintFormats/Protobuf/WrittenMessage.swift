@@ -8,8 +8,11 @@
 struct WrittenMessage {
     private enum Piece {
         case bytes([UInt8])
-        case later(() throws -> [UInt8])
+        case later(count: Int, ByteSource)
     }
+
+    /// Hands bytes to a function, part by part.
+    typealias ByteSource = (_ body: (UnsafeRawBufferPointer) throws -> Void) throws -> Void
 
     private var pieces: [Piece] = []
     /// How many bytes the message has.
@@ -56,15 +59,10 @@ struct WrittenMessage {
         add(field, bytes: values.flatMap { Self.bytes(of: $0.bitPattern) })
     }
 
-    /// Adds bytes that are made when the message is written.
-    mutating func add(_ field: Int, byteCount count: Int, later make: @escaping () throws -> [UInt8]) {
+    /// Adds bytes that are made when the message is written, part by part.
+    mutating func add(_ field: Int, byteCount count: Int, later source: @escaping ByteSource) {
         append(Self.key(field, 2) + Self.varint(UInt64(count)))
-        pieces.append(
-            .later {
-                let bytes = try make()
-                precondition(bytes.count == count, "\(count) bytes were announced, not \(bytes.count)")
-                return bytes
-            })
+        pieces.append(.later(count: count, source))
         byteCount += count
     }
 
@@ -77,11 +75,17 @@ struct WrittenMessage {
     }
 
     /// Hands the message's bytes to `body`, part by part.
-    func write(_ body: ([UInt8]) throws -> Void) throws {
+    func write(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         for piece in pieces {
             switch piece {
-            case .bytes(let bytes): try body(bytes)
-            case .later(let make): try body(make())
+            case .bytes(let bytes): try bytes.withUnsafeBytes(body)
+            case .later(let count, let source):
+                var written = 0
+                try source {
+                    written += $0.count
+                    try body($0)
+                }
+                precondition(written == count, "\(count) bytes were announced, not \(written)")
             }
         }
     }

@@ -14,15 +14,25 @@ struct QuantizedWeights {
 
     /// Rounds weights [inputs, outputs], the outputs fastest.
     init(rounding weights: UnsafeBufferPointer<Float>, outputs: Int) {
+        self.init(rounding: weights, by: Self.factors(for: weights, outputs: outputs))
+    }
+
+    /// What the numbers of each output are multiplied by.
+    private static func factors(for weights: UnsafeBufferPointer<Float>, outputs: Int) -> [Float] {
         var largest = [Float](repeating: 0, count: outputs)
         for row in stride(from: 0, to: weights.count, by: outputs) {
             for output in 0..<outputs { largest[output] = max(largest[output], abs(weights[row + output])) }
         }
-        let factors = largest.map { value in
+        return largest.map { value in
             let factor = value / 127
             // Smaller ones have too few digits to divide by; such weights are 0 for every purpose.
             return factor < .leastNormalMagnitude ? 0 : factor
         }
+    }
+
+    /// Rounds whole rows of weights, of which the outputs' factors are known.
+    private init(rounding weights: UnsafeBufferPointer<Float>, by factors: [Float]) {
+        let outputs = factors.count
         integers = [Int8](unsafeUninitializedCapacity: weights.count) { integers, count in
             for row in stride(from: 0, to: weights.count, by: outputs) {
                 for output in 0..<outputs {
@@ -51,17 +61,23 @@ extension QuantizedWeights {
     }
 
     /// The two tensors that stand for one in a file.
-    static func tensors(of entry: ParameterLayout.Entry, in parameters: Parameters) -> [Safetensors.Tensor] {
+    static func tensors(of entry: ParameterLayout.Entry, in parameters: Parameters) -> [TensorSource] {
         let shape = entry.parameter.shape
         let outputs = shape[shape.count - 1]
-        let weights = parameters.withValues(of: entry) {
-            QuantizedWeights(rounding: UnsafeBufferPointer($0), outputs: outputs)
+        let factors = parameters.withValues(of: entry) {
+            QuantizedWeights.factors(for: UnsafeBufferPointer($0), outputs: outputs)
         }
-        return [
-            Safetensors.Tensor(name: entry.name, shape: shape, int8: weights.integers),
-            Safetensors.Tensor(
-                name: factorName(of: entry.name), shape: [outputs], values: weights.factors, precision: .float32),
-        ]
+        let integers = TensorSource(entry.name, shape: shape, .int8) { body in
+            try parameters.withValues(of: entry) { weights in
+                let length = max(EncodedNumbers.partLength / outputs, 1) * outputs
+                for start in stride(from: 0, to: weights.count, by: length) {
+                    let rows = UnsafeBufferPointer(rebasing: weights[start..<min(start + length, weights.count)])
+                    try QuantizedWeights(rounding: rows, by: factors).integers.withUnsafeBytes(body)
+                }
+            }
+        }
+        let tensor = Safetensors.Tensor(name: factorName(of: entry.name), shape: [outputs], values: factors)
+        return [integers, TensorSource(tensor, as: .float32)]
     }
 
     /// For each tensor of 8 bits in a file, by its name, the tensor of its factors.

@@ -169,6 +169,8 @@ public struct SafetensorsError: DescribedError, Equatable {
         case notFloatingPoint(tensor: String, found: Safetensors.ElementType)
         /// A tensor to be written holds a number that float16 cannot.
         case exceedsFloat16(tensor: String, value: Float)
+        /// Reading the file takes more memory than is available.
+        case outOfMemory(byteCount: Int)
     }
 
     /// The file, what was found, what was expected and what to do.
@@ -203,6 +205,8 @@ public struct SafetensorsError: DescribedError, Equatable {
                 "the tensor \(tensor) has elements of type \(found.rawValue), expected F32 or F16"
             case .exceedsFloat16(let tensor, let value):
                 "cannot be written as float16: the tensor \(tensor) holds \(value), beyond ±65504"
+            case .outOfMemory(let byteCount):
+                "there is not enough memory to read it: \(SystemMemory.text(byteCount)) are needed at once"
             }
         return "\(path): \(text); \(remedy)"
     }
@@ -210,6 +214,7 @@ public struct SafetensorsError: DescribedError, Equatable {
     private var remedy: String {
         switch problem {
         case .exceedsFloat16: "write float32"
+        case .outOfMemory: "close other programs, or raise the limit of memory"
         case .unknownElementType, .notFloatingPoint: "convert the tensor to float32 with the program that wrote it"
         default: "check the name, or get the file again from where it came"
         }

@@ -64,7 +64,11 @@ extension Safetensors {
 
         /// The elements of `tensor`, with whose bytes in the file `checksum` goes on.
         func values(of tensor: TensorDescription, checksum: inout Checksum) throws -> [Float] {
-            try [Float](unsafeUninitializedCapacity: tensor.count) { buffer, initialized in
+            let byteCount = tensor.count.multipliedReportingOverflow(by: MemoryLayout<Float>.stride)
+            guard !byteCount.overflow, SystemMemory.allows(byteCount.partialValue) else {
+                throw SafetensorsError(path: path, problem: .outOfMemory(byteCount: byteCount.partialValue))
+            }
+            return try [Float](unsafeUninitializedCapacity: tensor.count) { buffer, initialized in
                 try read(
                     tensor, into: UnsafeMutableBufferPointer(rebasing: buffer[..<tensor.count]), checksum: &checksum)
                 initialized = tensor.count
@@ -80,13 +84,29 @@ extension Safetensors {
             into values: UnsafeMutableBufferPointer<Float>, checksum: inout Checksum
         ) throws {
             precondition(values.count == tensor.count, "\(tensor.name) has \(tensor.count) values, not \(values.count)")
-            func fill(_ bytes: UnsafeMutableRawBufferPointer) throws {
+            let start = dataStart + tensor.byteRange.lowerBound
+            /// Reads the bytes from `offset` on.
+            func fill(_ bytes: UnsafeMutableRawBufferPointer, from offset: Int = 0) throws {
                 // A piece is still in the cache when the checksum takes it in.
-                for start in stride(from: 0, to: bytes.count, by: 1 << 18) {
+                for first in stride(from: 0, to: bytes.count, by: 1 << 18) {
                     let piece = UnsafeMutableRawBufferPointer(
-                        rebasing: bytes[start..<min(start + 1 << 18, bytes.count)])
-                    try source.read(into: piece, at: dataStart + tensor.byteRange.lowerBound + start, path)
+                        rebasing: bytes[first..<min(first + 1 << 18, bytes.count)])
+                    try source.read(into: piece, at: start + offset + first, path)
                     checksum.update(UnsafeRawBufferPointer(piece))
+                }
+            }
+            /// Reads `length` elements at a time and hands them to `body`, with the place of the first.
+            func forEachPart<Element: FixedWidthInteger>(
+                _ length: Int, _ type: Element.Type, _ body: (ArraySlice<Element>, Int) -> Void
+            ) throws {
+                var elements = [Element](repeating: 0, count: min(length, values.count))
+                for first in stride(from: 0, to: values.count, by: length) {
+                    let count = min(length, values.count - first)
+                    try elements.withUnsafeMutableBytes {
+                        let size = MemoryLayout<Element>.stride
+                        try fill(UnsafeMutableRawBufferPointer(rebasing: $0[..<(count * size)]), from: first * size)
+                    }
+                    body(elements[..<count], first)
                 }
             }
             switch (tensor.elementType, factors) {
@@ -94,17 +114,21 @@ extension Safetensors {
             case (.int8, let factors?):
                 precondition(tensor.shape.last == factors.count, "\(factors.count) factors for \(tensor.shape)")
                 guard !factors.isEmpty else { return }
-                var bytes = [Int8](repeating: 0, count: tensor.count)
-                try bytes.withUnsafeMutableBytes(fill)
-                for row in stride(from: 0, to: bytes.count, by: factors.count) {
-                    for column in factors.indices {
-                        values[row + column] = factors[column] * Float(bytes[row + column])
+                let length = max(EncodedNumbers.partLength / factors.count, 1) * factors.count
+                try forEachPart(length, Int8.self) { bytes, first in
+                    for row in stride(from: 0, to: bytes.count, by: factors.count) {
+                        for column in factors.indices {
+                            values[first + row + column] = factors[column] * Float(bytes[row + column])
+                        }
                     }
                 }
             case (.float16, _):
-                var halves = [UInt16](repeating: 0, count: tensor.count)
-                try halves.withUnsafeMutableBytes(fill)
-                imprint_float16_to_float32(halves, values.baseAddress, values.count)
+                try forEachPart(EncodedNumbers.partLength, UInt16.self) { halves, first in
+                    guard let target = values.baseAddress else { return }
+                    halves.withUnsafeBufferPointer {
+                        imprint_float16_to_float32($0.baseAddress, target + first, $0.count)
+                    }
+                }
             default:
                 throw SafetensorsError(
                     path: path, problem: .notFloatingPoint(tensor: tensor.name, found: tensor.elementType))
@@ -145,6 +169,10 @@ private func readHeader(_ source: Source, _ path: String) throws -> (Safetensors
         let headerLength = Int(announced)
         guard headerLength <= length - 8 else {
             throw SafetensorsError.Problem.headerBeyondEnd(headerLength: headerLength, fileLength: length)
+        }
+        // The names and shapes that are made of it take several times as much.
+        guard SystemMemory.allows(8 * headerLength) else {
+            throw SafetensorsError.Problem.outOfMemory(byteCount: 8 * headerLength)
         }
         var bytes = [UInt8](repeating: 0, count: headerLength)
         try bytes.withUnsafeMutableBytes { try source.read(into: $0, at: 8, path) }

@@ -1,4 +1,3 @@
-internal import CImprintKernels
 public import Foundation
 internal import ImprintCore
 
@@ -23,61 +22,59 @@ extension Safetensors {
         _ tensors: [Tensor], as precision: Precision = .float32, inOrder: Bool = false, to url: URL,
         checksumKey: String? = nil, metadata: (_ dataDigest: String) -> [String: String]
     ) throws -> String {
-        let (data, descriptions) = try encoded(tensors, as: precision, inOrder: inOrder, path: url.path)
-        let digest = SHA256.hexadecimal(of: data)
+        let sources = tensors.map { TensorSource($0, as: precision) }
+        return try write(sources, inOrder: inOrder, to: url, checksumKey: checksumKey, metadata: metadata)
+    }
+
+    /// Writes tensors whose bytes are made part by part.
+    ///
+    /// They are encoded twice, for the digest in the header and for the file, and never in memory as a whole.
+    @discardableResult
+    static func write(
+        _ tensors: [TensorSource], inOrder: Bool, to url: URL, checksumKey: String?,
+        metadata: (_ dataDigest: String) -> [String: String]
+    ) throws -> String {
+        let tensors = inOrder ? checked(tensors) : checked(tensors).sorted { precedes($0.name, $1.name) }
+        var (hash, checksum) = (SHA256(), Checksum())
+        for tensor in tensors {
+            try tensor.forEachPart(of: url.path) {
+                hash.update($0.bytes)
+                checksum.update($0)
+            }
+        }
+        let digest = hash.hexadecimal
         var texts = metadata(digest)
-        if let checksumKey {
-            var checksum = Checksum()
-            data.withUnsafeBytes { checksum.update($0) }
-            texts[checksumKey] = checksum.hexadecimal(digest: digest)
+        if let checksumKey { texts[checksumKey] = checksum.hexadecimal(digest: digest) }
+        var end = 0
+        let descriptions = tensors.map { tensor in
+            defer { end += tensor.byteCount }
+            return TensorDescription(
+                name: tensor.name, elementType: tensor.elementType, shape: tensor.shape,
+                byteRange: end..<(end + tensor.byteCount))
         }
         let header = Header(metadata: texts, tensors: descriptions).encoded
         let length = withUnsafeBytes(of: UInt64(header.count).littleEndian, Array.init)
         try AtomicFile.write(to: url) { output in
             try output.write(length + header)
-            try output.write(data)
+            for tensor in tensors { try tensor.forEachPart(of: url.path) { try output.write($0) } }
         }
         return digest
     }
 
     /// The SHA-256 digest that a file of these tensors, in order, has.
-    /// - Throws: `SafetensorsError` where a finite number is beyond float16; it names `path`.
-    static func digest(_ tensors: [Tensor], as precision: Precision, path: String) throws(SafetensorsError) -> String {
-        SHA256.hexadecimal(of: try encoded(tensors, as: precision, inOrder: true, path: path).data)
+    /// - Throws: `SafetensorsError` if a finite number is beyond float16; it names `path`.
+    static func digest(_ tensors: [TensorSource], path: String) throws -> String {
+        var hash = SHA256()
+        for tensor in checked(tensors) { try tensor.forEachPart(of: path) { hash.update($0.bytes) } }
+        return hash.hexadecimal
     }
 
-    private static func encoded(
-        _ tensors: [Tensor], as precision: Precision, inOrder: Bool, path: String
-    ) throws(SafetensorsError) -> (data: [UInt8], descriptions: [TensorDescription]) {
-        let sorted = tensors.sorted { precedes($0.name, $1.name) }
-        for (first, second) in zip(sorted, sorted.dropFirst()) {
-            precondition(first.name != second.name, "two tensors are named \(first.name)")
-        }
-        let tensors = inOrder ? tensors : sorted
-        var data: [UInt8] = []
-        data.reserveCapacity(
-            tensors.reduce(0) { $0 + $1.values.count * $1.elementType(in: precision).byteCount })
-        var descriptions: [TensorDescription] = []
+    /// The tensors, which all have names of their own.
+    private static func checked(_ tensors: [TensorSource]) -> [TensorSource] {
+        var names: Set = ["__metadata__"]
         for tensor in tensors {
-            precondition(tensor.name != "__metadata__", "a tensor cannot be named __metadata__")
-            let start = data.count
-            let elementType = tensor.elementType(in: precision)
-            switch elementType {
-            case .int8: data += tensor.values.map { UInt8(bitPattern: Int8($0)) }
-            case .float16:
-                var halves = [UInt16](repeating: 0, count: tensor.values.count)
-                if imprint_float32_to_float16(tensor.values, &halves, halves.count) > 0,
-                    let value = zip(tensor.values, halves).first(where: { $0.isFinite && $1 & 0x7FFF == 0x7C00 })?.0
-                {
-                    throw SafetensorsError(path: path, problem: .exceedsFloat16(tensor: tensor.name, value: value))
-                }
-                halves.withUnsafeBytes { data += $0 }
-            default: tensor.values.withUnsafeBytes { data += $0 }
-            }
-            descriptions.append(
-                TensorDescription(
-                    name: tensor.name, elementType: elementType, shape: tensor.shape, byteRange: start..<data.count))
+            precondition(names.insert(tensor.name).inserted, "a tensor cannot be named \(tensor.name), or two are")
         }
-        return (data, descriptions)
+        return tensors
     }
 }

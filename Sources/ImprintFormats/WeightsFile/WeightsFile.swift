@@ -112,7 +112,7 @@ extension WeightsFile {
             for entry in parameters.layout.entries { try checkFinite(entry, of: parameters) }
             let tensors = tensors(as: storage)
             var texts = [
-                Key.format: tensors.contains(where: \.isInt8) ? "2" : "1",
+                Key.format: tensors.contains { $0.elementType == .int8 } ? "2" : "1",
                 Key.network: try json(network),
                 Key.labels: try json(labels),
                 Key.preprocessing: try json(preprocessing),
@@ -127,7 +127,7 @@ extension WeightsFile {
             }
             // As the parameters lie in memory, so that a reader can map them.
             return try Safetensors.write(
-                tensors, as: floats(storage), inOrder: true, to: url, checksumKey: Key.checksum
+                tensors, inOrder: true, to: url, checksumKey: Key.checksum
             ) { digest in texts.merging([Key.digest: digest]) { $1 } }
         } catch let problem as WeightsFileError.Problem {
             throw WeightsFileError(path: url.path, problem: problem)
@@ -137,7 +137,7 @@ extension WeightsFile {
     /// The digest that the file of these parameters has when `write(to:)` writes it.
     /// - Throws: `SafetensorsError` where a parameter is beyond float16.
     public func tensorDigest() throws -> String {
-        try Safetensors.digest(tensors(as: nil), as: precision, path: "the model \(network.name)")
+        try Safetensors.digest(tensors(as: nil), path: "the model \(network.name)")
     }
 
     /// How numbers are stored that are not in 8 bits.
@@ -145,16 +145,12 @@ extension WeightsFile {
         storage.map { $0 == .float16 ? .float16 : .float32 } ?? precision
     }
 
-    private func tensors(as storage: Storage?) -> [Safetensors.Tensor] {
+    private func tensors(as storage: Storage?) -> [TensorSource] {
         parameters.layout.entries.flatMap { entry in
             storage == .int8 && QuantizedWeights.suits(entry.parameter)
                 ? QuantizedWeights.tensors(of: entry, in: parameters)
-                : [
-                    Safetensors.Tensor(
-                        name: entry.name, shape: entry.parameter.shape,
-                        values: parameters.withValues(of: entry) { Array($0) })
-                ]
-        } + (rehearsal.map { [$0.tensor] } ?? [])
+                : [TensorSource(entry, of: parameters, as: floats(storage))]
+        } + (rehearsal.map { [TensorSource($0.tensor, as: floats(storage))] } ?? [])
     }
 }
 

@@ -39,9 +39,9 @@ import Testing
         var made = 0
         var inner = WrittenMessage()
         inner.add(1, 1)
-        inner.add(2, byteCount: 200) {
+        inner.add(2, byteCount: 200) { body in
             made += 1
-            return [UInt8](repeating: 7, count: 200)
+            try [UInt8](repeating: 7, count: 200).withUnsafeBytes(body)
         }
         inner.add(3, 1)
         var outer = WrittenMessage()
@@ -49,7 +49,7 @@ import Testing
         outer.add(2, WrittenMessage())
         #expect(made == 0)
         var parts: [[UInt8]] = []
-        try outer.write { parts.append($0) }
+        try outer.write { parts.append(Array($0)) }
         #expect(made == 1)
         // 2 bytes, 3 and 200, and 2.
         let head: [UInt8] = [0x0A, 207, 1, 0x08, 1, 0x12, 200, 1]

@@ -117,7 +117,7 @@ struct HostileModel: CustomTestStringConvertible, Sendable {
         case .unsupported: .unsupported
         case .network: .network
         case .missing, .inputSize: .missing
-        case nil: error is FileError ? .unreadable : nil
+        case .outOfMemory, nil: error is FileError ? .unreadable : nil
         }
     }
 }

@@ -1,0 +1,58 @@
+internal import ImprintNetwork
+
+/// A tensor on its way into a safetensors file, whose bytes are made part by part when they are written.
+struct TensorSource {
+    let name: String
+    let shape: [Int]
+    let elementType: Safetensors.ElementType
+    private let parts: WrittenMessage.ByteSource
+
+    init(
+        _ name: String, shape: [Int], _ elementType: Safetensors.ElementType,
+        parts: @escaping WrittenMessage.ByteSource
+    ) {
+        self.name = name
+        self.shape = shape
+        self.elementType = elementType
+        self.parts = parts
+    }
+
+    /// A tensor in memory, with its numbers stored as `precision` says if it does not say it itself.
+    init(_ tensor: Safetensors.Tensor, as precision: Safetensors.Precision) {
+        let elementType = tensor.elementType(in: precision)
+        self.init(tensor.name, shape: tensor.shape, elementType) { body in
+            if elementType == .int8 {
+                let length = EncodedNumbers.partLength
+                for start in stride(from: 0, to: tensor.values.count, by: length) {
+                    try tensor.values[start..<min(start + length, tensor.values.count)].map { Int8($0) }
+                        .withUnsafeBytes(body)
+                }
+            } else {
+                try tensor.values.withUnsafeBufferPointer {
+                    try EncodedNumbers.forEachPart(of: $0, as: tensor.precision ?? precision, body)
+                }
+            }
+        }
+    }
+
+    /// Parameters, read from where they are.
+    init(_ entry: ParameterLayout.Entry, of parameters: Parameters, as precision: Safetensors.Precision) {
+        self.init(entry.name, shape: entry.parameter.shape, precision.elementType) { body in
+            try parameters.withValues(of: entry) {
+                try EncodedNumbers.forEachPart(of: UnsafeBufferPointer($0), as: precision, body)
+            }
+        }
+    }
+
+    var byteCount: Int { shape.reduce(elementType.byteCount, *) }
+
+    /// Hands the bytes to `body`, part by part.
+    /// - Throws: `SafetensorsError` if a finite number is beyond float16, and what `body` throws.
+    func forEachPart(of path: String, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+        do {
+            try parts(body)
+        } catch let error as EncodedNumbers.ExceedsFloat16 {
+            throw SafetensorsError(path: path, problem: .exceedsFloat16(tensor: name, value: error.value))
+        }
+    }
+}

@@ -1,0 +1,103 @@
+import Foundation
+import ImprintFormats
+import ImprintImages
+import ImprintNetwork
+import TestSupport
+import Testing
+
+/// What the tool does where memory is short.
+@Suite(.serialized) struct MemoryTests {
+    private static var hasPictures: Bool { Python.has("PIL") }
+
+    /// The tool's most memory in bytes, told by the system when it ends, and its status.
+    private func peak(_ arguments: [String]) throws -> (bytes: Int, status: Int) {
+        let output = try Python.output(of: "CLITests/Fixtures/peak-memory.py", [tool.path] + arguments)
+        let numbers = String(decoding: output, as: UTF8.self).split(whereSeparator: \.isWhitespace).compactMap {
+            Int($0)
+        }
+        return (try #require(numbers.first), try #require(numbers.last))
+    }
+
+    private func classifier(side: Int, dense outputs: Int = 0) throws -> WeightsFile {
+        var net = NetworkBuilder(name: "classifier", input: Shape(height: side, width: side, channels: 3))
+        if outputs > 0 {
+            net.add(Flatten())
+            net.add(Dense(outputChannels: outputs))
+        } else {
+            net.add(GlobalAveragePool())
+        }
+        net.add(Dense(outputChannels: 2))
+        net.add(Softmax())
+        let network = try net.network()
+        return WeightsFile(
+            network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b"],
+            preprocessing: Preprocessing(width: side, height: side, channels: 3))
+    }
+
+    @Test(
+        "Classifying a picture of 64 million pixels takes less memory than its pixels",
+        .enabled(if: MemoryTests.hasPictures, "needs Pillow"), arguments: ["png", "webp"])
+    func largePicture(format: String) throws {
+        try withTemporaryFolder { folder in
+            let (model, picture) = (folder.appending(path: "m.imprint"), folder.appending(path: "p.\(format)"))
+            try classifier(side: 16).write(to: model)
+            _ = try Python.output(of: "CLITests/Fixtures/large-picture.py", [picture.path])
+            let (bytes, status) = try peak(["classify", model.path, picture.path])
+            #expect(status == 0)
+            // Red, green and blue of all pixels are 192 MB.
+            #expect(bytes < 150_000_000)
+        }
+    }
+
+    #if os(Linux)
+        @Test("A photo that does not fit into the memory is not called damaged") func outOfMemory() throws {
+            try withTemporaryFolder { folder in
+                let (model, picture) = (folder.appending(path: "m.imprint"), folder.appending(path: "p.jpg"))
+                try classifier(side: 16).write(to: model)
+                // A progressive one that says that it has 14000x14000 pixels.
+                var bytes = try ImageFile.encodeJPEG(Image(width: 40, height: 24))
+                let frame = try #require(bytes.indices.dropLast().first { bytes[$0] == 0xFF && bytes[$0 + 1] == 0xC0 })
+                let side: [UInt8] = [0x36, 0xB0]  // 14000
+                bytes[frame + 1] = 0xC2
+                bytes.replaceSubrange((frame + 5)..<(frame + 9), with: side + side)
+                try Data(bytes).write(to: picture)
+                let result = try shell(
+                    "ulimit -v 1000000; OPENBLAS_NUM_THREADS=1 \"$imprint\" classify m.imprint p.jpg", folder: folder)
+                #expect(result.status == 1)
+                #expect(result.errors.contains("not enough memory") && result.errors.contains("14000x14000"))
+                #expect(!result.errors.contains("damaged"))
+            }
+        }
+
+        @Test("Import and export end with a result or an error, however little memory there is") func limits() throws {
+            try withTemporaryFolder { folder in
+                // 1.6 million numbers.
+                try classifier(side: 64, dense: 128).write(to: folder.appending(path: "m.imprint"))
+                let all = try shell(
+                    "\"$imprint\" export m.imprint --to onnx --output all.onnx && \"$imprint\" import all.onnx --output all.imprint",
+                    folder: folder)
+                #expect(all.status == 0)
+                // From the least with which the tool begins to work.
+                let script = """
+                    export OPENBLAS_NUM_THREADS=1
+                    begin=100000
+                    while ! (ulimit -v $begin; "$imprint" --version) > v 2>&1; do begin=$((begin + 20000)); done
+                    for more in 5000 15000 30000 60000 200000; do
+                        (ulimit -v $((begin + more)); "$imprint" export m.imprint --to onnx --output o.onnx)
+                        echo $?
+                        (ulimit -v $((begin + more)); "$imprint" export m.imprint --to imprint --int8 --output o.imprint)
+                        echo $?
+                        (ulimit -v $((begin + more)); "$imprint" import all.onnx --output i.imprint)
+                        echo $?
+                    done
+                    """
+                let result = try shell(script, folder: folder)
+                let statuses = result.output.split(separator: "\n").compactMap { Int($0) }
+                #expect(statuses.count == 15)
+                #expect(statuses.allSatisfy { [0, 1].contains($0) }, "\(statuses) \(result.errors)")
+                #expect(statuses.suffix(3) == [0, 0, 0])
+                #expect(!result.errors.contains("damaged"))
+            }
+        }
+    #endif
+}
