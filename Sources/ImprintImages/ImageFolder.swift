@@ -118,7 +118,7 @@ extension ImageFolder {
 }
 
 /// The relative paths of all files below the folder `path` of `root` (itself where empty), in the order of Unicode scalars.
-private func filePaths(below path: String, in root: URL) throws(ImageError) -> [String] {
+func filePaths(below path: String, in root: URL) throws(ImageError) -> [String] {
     var paths: [String] = []
     var pending = [path]
     while let folder = pending.popLast() {
@@ -131,7 +131,7 @@ private func filePaths(below path: String, in root: URL) throws(ImageError) -> [
 }
 
 /// The names of the files and folders directly in a folder, links followed and hidden ones left out, in order.
-private struct FolderListing {
+struct FolderListing {
     var files: [String] = []
     var folders: [String] = []
 
@@ -174,11 +174,11 @@ extension FolderListing {
         return names
     }
 
-    /// A name whose bytes that are no printable ASCII characters are written as `\xE9`.
+    /// A name whose bytes that are no printable ASCII characters are written as `\xE9`, and a backslash as `\x5C`.
     private static func escaped(_ name: [UInt8]) -> String {
         name.map { byte in
-            (0x20..<0x7F).contains(byte)
-                ? String(UnicodeScalar(byte)) : "\\x" + String(byte, radix: 16, uppercase: true)
+            if (0x20..<0x7F).contains(byte), byte != UInt8(ascii: "\\") { return String(UnicodeScalar(byte)) }
+            return (byte < 0x10 ? "\\x0" : "\\x") + String(byte, radix: 16, uppercase: true)
         }.joined()
     }
 }
@@ -194,7 +194,7 @@ private func isLink(_ url: URL) -> Bool {
 }
 
 /// Whether a file counts as an image: by the extension of its name, or else by how its content begins.
-private func isImage(_ url: URL) -> Bool {
+func isImage(_ url: URL) -> Bool {
     let extensions: Set = [
         "jpg", "jpeg", "jpe", "jfif", "png", "webp", "heic", "heif", "avif", "gif", "bmp", "tif", "tiff",
     ]

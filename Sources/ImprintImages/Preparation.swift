@@ -7,7 +7,7 @@ public import ImprintCore
 /// side: a larger photo is scaled down to it, a smaller one keeps its size, for enlarging adds nothing that training could not
 /// do itself. A copy takes over the time of its original and names it in a comment (`CopyComment`), by which a later run sees that it is
 /// done; a run that was interrupted goes on where it stopped. No file is replaced but the copy of the same original.
-public struct Preparation: Sendable, Codable, Hashable {
+public struct Preparation: Sendable, Hashable {
     /// What a run came to.
     public struct Outcome: Sendable {
         /// How many photos are in the copy.
@@ -28,12 +28,28 @@ public struct Preparation: Sendable, Codable, Hashable {
     /// What a prepared folder was made with; it lies in the folder, hidden.
     private static let stampName = ".prepared.json"
 
+    /// The content of that file.
+    private struct Stamp: Codable {
+        let shortSide: Int
+        let quality: Int
+        /// 2 since copies name their originals; nil before, when copies could not be told from the user's own files.
+        var version: Int? = Stamp.current
+
+        static let current = 2
+    }
+
     /// Makes rules for a copy.
     public init(shortSide: Int = 299, quality: Int = 90) {
         precondition(shortSide > 0, "a photo has at least one pixel, not \(shortSide)")
         precondition((1...100).contains(quality), "the quality of a JPEG is 1 to 100, not \(quality)")
         self.shortSide = shortSide
         self.quality = quality
+    }
+
+    /// The rules that a folder says it was made with; nil if they are out of range.
+    private init?(found stamp: Stamp) {
+        guard stamp.shortSide > 0, (1...100).contains(stamp.quality) else { return nil }
+        self.init(shortSide: stamp.shortSide, quality: stamp.quality)
     }
 
     /// Copies the photos of `folder` into `output`.
@@ -49,12 +65,14 @@ public struct Preparation: Sendable, Codable, Hashable {
     ) throws -> Outcome {
         try checkApart(folder.url, output)
         try claim(output)
-        let targets = Self.targets(of: folder, in: output)
+        let targets = try Self.targets(of: folder, in: output)
         let sources = folder.items.map(folder.path)
         for parent in Set(targets.map { $0.deletingLastPathComponent() }) { try makeFolder(parent) }
-        let outcomes = try workers.map(targets.count, onProgress: onProgress) { place throws(ImageError) in
-            try copy(
-                folder.items[place].url, CopyComment(of: folder.items[place].url, sources[place]), to: targets[place])
+        let outcomes = try workers.map(targets.count, onProgress: onProgress) { index throws(ImageError) in
+            // The name is hidden, so that a file of an interrupted run is no photo, and short, for names have at most 255 bytes.
+            let partial = targets[index].deletingLastPathComponent().appending(path: ".copy-\(index).partial")
+            let original = folder.items[index].url
+            return try copy(original, CopyComment(of: original, sources[index]), to: targets[index], by: partial)
         }
         var (unchanged, skipped): (Int, [SkippedImage]) = (0, [])
         for (item, outcome) in zip(folder.items, outcomes) {
@@ -66,7 +84,7 @@ public struct Preparation: Sendable, Codable, Hashable {
         }
         return Outcome(
             images: targets.count - skipped.count, unchanged: unchanged, skipped: skipped,
-            strays: Self.strays(in: output, besides: targets))
+            strays: try Self.strays(in: output, besides: targets))
     }
 
     private enum CopyOutcome {
@@ -75,7 +93,9 @@ public struct Preparation: Sendable, Codable, Hashable {
         case unreadable(ImageError)
     }
 
-    private func copy(_ original: URL, _ comment: CopyComment, to target: URL) throws(ImageError) -> CopyOutcome {
+    private func copy(
+        _ original: URL, _ comment: CopyComment, to target: URL, by partial: URL
+    ) throws(ImageError) -> CopyOutcome {
         let time = modificationTime(original)
         // Setting a time loses what lies below a microsecond.
         if let time, let made = modificationTime(target), abs(made.timeIntervalSince(time)) < 1e-3,
@@ -99,19 +119,22 @@ public struct Preparation: Sendable, Codable, Hashable {
         bytes = comment.inserted(into: bytes)
         // By the time, photos of one burst are found in the copy too.
         if let time = CaptureTime.text(of: original) { bytes = CaptureTime.inserting(time, into: bytes) }
-        // The name is hidden, so that what an interrupted run leaves is no photo.
-        let partial = target.deletingLastPathComponent().appending(path: ".\(target.lastPathComponent).partial")
         do {
             try Data(bytes).write(to: partial)
             if let time {
                 try FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: partial.displayPath)
             }
-            guard rename(partial.displayPath, target.displayPath) == 0 else {
-                throw CocoaError(.fileWriteUnknown)
-            }
         } catch {
             try? FileManager.default.removeItem(at: partial)
             throw .unwritable(file: target, reason: reason(of: error))
+        }
+        guard rename(partial.displayPath, target.displayPath) == 0 else {
+            let code = errno
+            try? FileManager.default.removeItem(at: partial)
+            let error = ImageError.unwritable(file: target, reason: String(cString: strerror(code)))
+            // A long name concerns this photo only; any other failure concerns the folder.
+            guard code == ENAMETOOLONG else { throw error }
+            return .unreadable(error)
         }
         return .made
     }
@@ -120,37 +143,30 @@ public struct Preparation: Sendable, Codable, Hashable {
     ///
     /// An original whose copy is there keeps its path. Of the others, JPEGs come first, then the rest in their order; they get paths at which
     /// nothing is yet. Names that differ in upper and lower case only count as one, since some file systems cannot hold both.
-    static func targets(of folder: ImageFolder, in output: URL) -> [URL] {
-        let sources = folder.items.map(folder.path)
-        let kinds = folder.items.map { $0.url.pathExtension.lowercased() }
-        let order = sources.indices.sorted { (kinds[$0] == "jpg" ? 0 : 1, $0) < (kinds[$1] == "jpg" ? 0 : 1, $1) }
-        let existing = ExistingCopies(in: output)
+    static func targets(of folder: ImageFolder, in output: URL) throws(ImageError) -> [URL] {
+        let names = folder.items.map { CopyNames(of: folder.path(of: $0), fileExtension: $0.url.pathExtension) }
+        let order = names.indices.sorted { (names[$0].isJPEG ? 0 : 1, $0) < (names[$1].isJPEG ? 0 : 1, $1) }
+        let existing = try ExistingCopies(in: output)
+        let kept = names.map(existing.path(ofCopyWith:))
         var taken = Set(existing.paths.map { $0.lowercased() })
-        var targets = sources.map { output.appending(path: existing.path(ofCopyOf: $0) ?? $0) }
-        for place in order where existing.path(ofCopyOf: sources[place]) == nil {
-            let stem = sources[place].dropLast(kinds[place].isEmpty ? 0 : kinds[place].count + 1)
-            let candidates = sequence(first: 0) { $0 + 1 }.lazy.map { attempt in
-                switch attempt {
-                case 0: "\(stem).jpg"
-                case 1: "\(stem)-\(kinds[place]).jpg"
-                default: "\(stem)-\(kinds[place])-\(attempt).jpg"
-                }
-            }
+        var targets = zip(names, kept).map { output.appending(path: $1 ?? $0.source) }
+        for index in order where kept[index] == nil {
             let isFree = { (path: String) in
-                existing.isEarlierCopy(path, of: folder.items[place].url) || !taken.contains(path.lowercased())
+                !taken.contains(path.lowercased()) && !exists(output.appending(path: path))
             }
-            guard let path = candidates.first(where: isFree) else { continue }
+            guard let path = names[index].candidates.first(where: isFree) else { continue }
             taken.insert(path.lowercased())
-            existing.claim(path)
-            targets[place] = output.appending(path: path)
+            targets[index] = output.appending(path: path)
         }
         return targets
     }
 
-    private static func strays(in output: URL, besides targets: [URL]) -> [URL] {
-        guard let copy = try? ImageFolder(at: output, minimumClasses: 1) else { return [] }
-        let known = Set(targets.map(\.standardizedFileURL.path))
-        return copy.items.map(\.url).filter { !known.contains($0.standardizedFileURL.path) }
+    private static func strays(in output: URL, besides targets: [URL]) throws(ImageError) -> [URL] {
+        // By bytes: strings that are composed differently are equal, but name different files.
+        let known = Set(targets.map { Array($0.displayPath.utf8) })
+        // Files beside the folders of the labels are not trained on.
+        return try ExistingCopies.filePaths(in: output).filter { $0.contains("/") }.map { output.appending(path: $0) }
+            .filter { !known.contains(Array($0.displayPath.utf8)) && isImage($0) }
     }
 
     /// Checks that neither folder is in the other.
@@ -175,16 +191,20 @@ public struct Preparation: Sendable, Codable, Hashable {
         try makeFolder(folder)
         let file = folder.appending(path: Self.stampName)
         if let data = try? Data(contentsOf: file) {
-            let found = try? JSONDecoder().decode(Preparation.self, from: data)
+            let stamp = try? JSONDecoder().decode(Stamp.self, from: data)
+            let found = stamp.flatMap { Preparation(found: $0) }
             guard found == self else { throw PreparationError.otherRules(folder: folder, found: found, expected: self) }
+            guard stamp?.version == Stamp.current else { throw PreparationError.otherVersion(folder: folder) }
             return
         }
+        // `FileManager` leaves out names that are not UTF-8, which are errors here.
+        _ = try FolderListing(folder)
         let contents = (try? FileManager.default.contentsOfDirectory(atPath: folder.displayPath)) ?? []
         if let other = contents.min() { throw PreparationError.foreignFolder(folder: folder, found: other) }
         do {
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.sortedKeys]
-            try encoder.encode(self).write(to: file, options: .atomic)
+            try encoder.encode(Stamp(shortSide: shortSide, quality: quality)).write(to: file, options: .atomic)
         } catch {
             throw ImageError.unwritable(file: file, reason: reason(of: error))
         }
@@ -207,6 +227,8 @@ public enum PreparationError: DescribedError, Equatable, Sendable {
     case foreignFolder(folder: URL, found: String)
     /// The folder was prepared with other rules, or with rules that cannot be read.
     case otherRules(folder: URL, found: Preparation?, expected: Preparation)
+    /// Another version of Imprint prepared the folder.
+    case otherVersion(folder: URL)
 
     /// The error in a sentence or two.
     public var description: String {
@@ -219,6 +241,9 @@ public enum PreparationError: DescribedError, Equatable, Sendable {
         case .otherRules(let folder, let found, let expected):
             "\(folder.displayPath) was prepared with \(found.map(Self.words) ?? "rules that cannot be read"), expected "
                 + "\(Self.words(expected)). Choose another folder, or remove this one."
+        case .otherVersion(let folder):
+            "\(folder.displayPath) was prepared by another version of Imprint, whose copies do not name their originals in the "
+                + "same way. Choose another folder, or remove this one."
         }
     }
 

@@ -1,20 +1,33 @@
 internal import Foundation
+internal import ImprintCore
 
-/// What a prepared copy says of its original: the path in the data set and the number of bytes.
+/// What a prepared copy says of its original: the path in the data set, the number of bytes, and a digest of the last of them.
 ///
 /// It is a comment segment (COM; ITU-T T.81, B.2.4.5) right after the start of the JPEG.
 struct CopyComment: Equatable {
-    /// The path of the original, relative to its data set.
-    let source: String
-    /// The number of bytes of the original.
-    let byteCount: Int
+    /// The UTF-8 of the path of the original, relative to its data set.
+    ///
+    /// Strings that are composed differently are equal, but name different files.
+    let source: [UInt8]
+    /// The number of bytes of the original, a space, and 16 digits of the SHA-256 digest of the last 64 KiB.
+    ///
+    /// Photos of equal size and time that change names are told apart by it without reading all of them.
+    private let content: String
 
     private static let prefix = "Imprint copy of "
+    private static let separator = " bytes: "
 
     /// The comment for a copy of the file at `url`.
     init(of url: URL, _ source: String) {
-        self.source = source
-        byteCount = FileStatus(url)?.size ?? 0
+        self.source = Array(source.utf8)
+        let byteCount = FileStatus(url)?.size ?? 0
+        var end: [UInt8] = []
+        if let file = try? FileHandle(forReadingFrom: url) {
+            try? file.seek(toOffset: UInt64(max(0, byteCount - (1 << 16))))
+            end = [UInt8]((try? file.read(upToCount: 1 << 16)) ?? Data())
+            try? file.close()
+        }
+        content = "\(byteCount) \(SHA256.hexadecimal(of: end).prefix(16))"
     }
 
     /// The comment in the copy at `url`; nil if there is none.
@@ -28,59 +41,103 @@ struct CopyComment: Equatable {
                 $0.marker == 0xFE && $0.content.starts(with: Self.prefix.utf8)
             })
         else { return nil }
-        let text = String(decoding: comment.content.dropFirst(Self.prefix.utf8.count), as: UTF8.self)
-        let parts = text.split(separator: " bytes: ", maxSplits: 1)
-        guard parts.count == 2, let byteCount = Int(parts[0]) else { return nil }
-        self.byteCount = byteCount
-        source = String(parts[1])
+        let text = comment.content.dropFirst(Self.prefix.utf8.count)
+        guard let separator = text.firstRange(of: Array(Self.separator.utf8)) else { return nil }
+        content = String(decoding: text[..<separator.lowerBound], as: UTF8.self)
+        source = Array(text[separator.upperBound...])
     }
 
     /// A JPEG with the comment.
     func inserted(into jpeg: [UInt8]) -> [UInt8] {
-        let text = Array("\(Self.prefix)\(byteCount) bytes: \(source)".utf8)
+        let text = Array("\(Self.prefix)\(content)\(Self.separator)".utf8) + source
         // A path has at most 4,096 bytes, a segment 65,533.
         let length = UInt16(text.count + 2)
         return jpeg.prefix(2) + [0xFF, 0xFE, UInt8(length >> 8), UInt8(length & 0xFF)] + text + jpeg.dropFirst(2)
     }
 }
 
-/// The files that are in a folder of prepared copies before a run.
-final class ExistingCopies {
-    /// The paths of all images, relative to the folder.
-    let paths: [String]
-    private let folder: URL
-    private let pathBySource: [String: String]
-    /// Images without a comment: the user's own, or copies of an earlier version of Imprint.
-    private var unmarked: Set<String>
+/// The paths that the copy of an original may have, relative to the folder of copies.
+struct CopyNames {
+    /// The path of the original, relative to its data set.
+    let source: String
+    private let stem: Substring
+    private let fileExtension: String
 
-    init(in folder: URL) {
-        self.folder = folder
-        let copies = try? ImageFolder(at: folder, minimumClasses: 1)
-        let found = (copies?.items ?? []).map { (path: copies?.path(of: $0) ?? "", comment: CopyComment($0.url)) }
-        paths = found.map(\.path)
-        pathBySource = Dictionary(
-            found.compactMap { copy in copy.comment.map { ($0.source, copy.path) } },
-            uniquingKeysWith: { first, _ in first })
-        unmarked = Set(found.filter { $0.comment == nil }.map(\.path))
+    init(of source: String, fileExtension: String) {
+        self.source = source
+        self.fileExtension = fileExtension.lowercased()
+        stem = source.dropLast(fileExtension.isEmpty ? 0 : fileExtension.count + 1)
+    }
+
+    var isJPEG: Bool { fileExtension == "jpg" }
+
+    /// `a.jpg`, `a-png.jpg`, `a-png-2.jpg`, and so on.
+    var candidates: some Sequence<String> { (0...).lazy.map { name($0) } }
+
+    /// The index of a path in `candidates`; nil if it is none of them.
+    func index(of path: String) -> Int? {
+        for index in 0...1 where path.utf8.elementsEqual(name(index).utf8) { return index }
+        // The number is between the last hyphen and the extension.
+        guard let number = path.dropLast(4).split(separator: "-").last.flatMap({ Int($0) }), number > 1,
+            path.utf8.elementsEqual(name(number).utf8)
+        else { return nil }
+        return number
+    }
+
+    private func name(_ index: Int) -> String {
+        switch index {
+        case 0: "\(stem).jpg"
+        case 1: "\(stem)-\(fileExtension).jpg"
+        default: "\(stem)-\(fileExtension)-\(index).jpg"
+        }
+    }
+}
+
+/// The files that are in a folder of prepared copies before a run.
+struct ExistingCopies {
+    /// The paths of all files, relative to the folder.
+    let paths: [String]
+    private let pathsBySource: [[UInt8]: [String]]
+
+    init(in folder: URL) throws(ImageError) {
+        paths = FileStatus(folder) == nil ? [] : try Self.filePaths(in: folder)
+        var pathsBySource: [[UInt8]: [String]] = [:]
+        for path in paths where path.hasSuffix(".jpg") {
+            guard let comment = CopyComment(folder.appending(path: path)) else { continue }
+            pathsBySource[comment.source, default: []].append(path)
+        }
+        self.pathsBySource = pathsBySource
+    }
+
+    /// The relative paths of all files in a folder of copies.
+    ///
+    /// Unlike a data set, it may have empty sub-folders: of labels whose photos cannot be read or whose copies were removed.
+    static func filePaths(in folder: URL) throws(ImageError) -> [String] {
+        let root = try FolderListing(folder)
+        var paths = root.files
+        for name in root.folders { paths += try ImprintImages.filePaths(below: name, in: folder) }
+        return paths
     }
 
     /// The path of the copy of an original; nil if there is none.
-    func path(ofCopyOf source: String) -> String? { pathBySource[source] }
-
-    /// Whether an image without a comment is a copy of `original` by an earlier version, which set the time of the original.
-    func isEarlierCopy(_ path: String, of original: URL) -> Bool {
-        guard unmarked.contains(path) else { return false }
-        guard let made = modificationTime(folder.appending(path: path)), let original = modificationTime(original)
-        else { return false }
-        return abs(made.timeIntervalSince(original)) < 1e-3
+    ///
+    /// Only a path that a run may have chosen counts: a copy that the user duplicated, renamed or moved has the comment too.
+    func path(ofCopyWith names: CopyNames) -> String? {
+        let found = (pathsBySource[Array(names.source.utf8)] ?? []).compactMap { path in
+            names.index(of: path).map { (index: $0, path: path) }
+        }
+        return found.min { $0.index < $1.index }?.path
     }
-
-    /// Takes a path, so that it is the copy of no other original.
-    func claim(_ path: String) { unmarked.remove(path) }
 }
 
 /// When the file that `url` leads to was last changed.
 func modificationTime(_ url: URL) -> Date? {
     let attributes = try? FileManager.default.attributesOfItem(atPath: url.resolvingSymlinksInPath().displayPath)
     return attributes?[.modificationDate] as? Date
+}
+
+/// Whether there is a file, folder or link at `url`, even a link to nothing.
+func exists(_ url: URL) -> Bool {
+    var status = stat()
+    return lstat(url.displayPath, &status) == 0
 }

@@ -88,7 +88,7 @@ import Testing
                     at: data.appending(path: "l/temporary.png"), to: data.appending(path: "l/\(name)"))
             }
             let folder = try ImageFolder(at: data, minimumClasses: 1)
-            let targets = Preparation.targets(of: folder, in: root.appending(path: "out")).map(\.lastPathComponent)
+            let targets = try Preparation.targets(of: folder, in: root.appending(path: "out")).map(\.lastPathComponent)
             let pairs = Dictionary(uniqueKeysWithValues: zip(folder.items.map(\.url.lastPathComponent), targets))
             #expect(
                 pairs == [
@@ -180,23 +180,16 @@ import Testing
         }
     }
 
-    @Test("Copies of an earlier version, which name no original, are made again in their place") func earlierCopies()
-        throws
-    {
+    @Test("A folder that an earlier version prepared is refused and stays, since its copies name no original")
+    func earlierVersion() throws {
         try withTemporaryFolder { root in
             let (data, output) = (root.appending(path: "data"), root.appending(path: "out"))
-            let original = data.appending(path: "l/a.png")
-            try write(.scene(1), to: original)
+            try write(.scene(1), to: data.appending(path: "l/a.png"))
             _ = try prepare(data, output)
-            let copy = output.appending(path: "l/a.jpg")
-            let marked = try Data(contentsOf: copy)
-            let attributes = try FileManager.default.attributesOfItem(atPath: copy.path)
-            try write(.scene(7), to: copy)
-            try FileManager.default.setAttributes(
-                [.modificationDate: try #require(attributes[.modificationDate])], ofItemAtPath: copy.path)
-            let outcome = try prepare(data, output)
-            #expect(outcome.unchanged == 0 && outcome.strays.isEmpty)
-            #expect(try Data(contentsOf: copy) == marked)
+            try Data(#"{"quality":90,"shortSide":40}"#.utf8).write(to: output.appending(path: ".prepared.json"))
+            let before = try Data(contentsOf: output.appending(path: "l/a.jpg"))
+            #expect(throws: PreparationError.otherVersion(folder: output)) { try prepare(data, output) }
+            #expect(try Data(contentsOf: output.appending(path: "l/a.jpg")) == before)
         }
     }
 

@@ -1,0 +1,180 @@
+import Foundation
+import ImprintCore
+import TestSupport
+import Testing
+
+@testable import ImprintImages
+
+/// Which copy belongs to which original, in folders of copies that their owners changed.
+@Suite("Prepared copies") struct PreparedCopiesTests {
+    private struct Folders {
+        let (data, output): (URL, URL)
+
+        func add(_ name: String, width: Int) throws {
+            try write(.scene(UInt64(width), width: width, height: 50), to: data.appending(path: name))
+        }
+
+        func prepare() throws -> Preparation.Outcome {
+            try Preparation(shortSide: 40).run(
+                ImageFolder(at: data, minimumClasses: 1), into: output, workers: Workers(2))
+        }
+
+        func copy(_ name: String) throws -> Data { try Data(contentsOf: output.appending(path: name)) }
+    }
+
+    /// Folders with the photos `l/x.png` and `m/x.png` and their copies.
+    private func withFolders(_ body: (Folders) throws -> Void) throws {
+        try withTemporaryFolder { root in
+            let folders = Folders(data: root.appending(path: "data"), output: root.appending(path: "out"))
+            try folders.add("l/x.png", width: 60)
+            try folders.add("m/x.png", width: 70)
+            _ = try folders.prepare()
+            try body(folders)
+        }
+    }
+
+    @Test("The user's own file stays, and stray copies are listed, if a label's folder of copies is empty")
+    func emptyLabel() throws {
+        try withFolders { folders in
+            try FileManager.default.removeItem(at: folders.data.appending(path: "m"))
+            try FileManager.default.removeItem(at: folders.output.appending(path: "m/x.jpg"))
+            let own = folders.output.appending(path: "l/y.jpg")
+            try write(.scene(2), to: own)
+            let before = try Data(contentsOf: own)
+            try folders.add("l/y.png", width: 80)
+            let outcome = try folders.prepare()
+            #expect(try Data(contentsOf: own) == before)
+            #expect(outcome.images == 2 && outcome.unchanged == 1)
+            #expect(outcome.strays.map(\.lastPathComponent) == ["y.jpg"])
+            #expect(try ImageFile.decode(folders.output.appending(path: "l/y-png.jpg")).height == 40)
+        }
+    }
+
+    @Test("Folders, other files and links in the place of a copy stay") func otherKinds() throws {
+        try withFolders { folders in
+            let files = FileManager.default
+            try files.createDirectory(
+                at: folders.output.appending(path: "l/a.jpg"), withIntermediateDirectories: true)
+            try files.createSymbolicLink(
+                atPath: folders.output.appending(path: "l/b.jpg").path, withDestinationPath: "nowhere")
+            let elsewhere = folders.output.deletingLastPathComponent().appending(path: "elsewhere")
+            try files.createDirectory(at: elsewhere, withIntermediateDirectories: true)
+            try Data("own".utf8).write(to: elsewhere.appending(path: "c.jpg"))
+            try files.createSymbolicLink(
+                at: folders.output.appending(path: "l/deep"), withDestinationURL: elsewhere)
+            for name in ["l/a.png", "l/b.png", "l/deep/c.png"] { try folders.add(name, width: 80) }
+            #expect(try folders.prepare().images == 5)
+            for name in ["l/a-png.jpg", "l/b-png.jpg", "l/deep/c-png.jpg"] {
+                #expect(exists(folders.output.appending(path: name)), "\(name)")
+            }
+            #expect(try Data(contentsOf: elsewhere.appending(path: "c.jpg")) == Data("own".utf8))
+            #expect(exists(folders.output.appending(path: "l/b.jpg")))
+        }
+    }
+
+    @Test("Photos whose names differ only in how characters are composed keep a copy each") func composition() throws {
+        try withFolders { folders in
+            try folders.add("l/caf\u{E9}.png", width: 80)
+            try folders.add("l/cafe\u{301}.png", width: 90)
+            // Some file systems cannot hold both.
+            let labels = try FileManager.default.contentsOfDirectory(atPath: folders.data.appending(path: "l").path)
+            guard labels.count == 3 else { return }
+            #expect(try folders.prepare().images == 4)
+            let copies = try ImageFolder(at: folders.output).items.map { try Data(contentsOf: $0.url) }
+            #expect(Set(copies).count == 4)
+            let again = try folders.prepare()
+            #expect(again.unchanged == 4 && again.strays.isEmpty)
+            #expect(try ImageFolder(at: folders.output).items.map { try Data(contentsOf: $0.url) } == copies)
+        }
+    }
+
+    @Test("A duplicate of a copy, or a copy moved to another label, does not stand for the photo")
+    func duplicates() throws {
+        try withFolders { folders in
+            let files = FileManager.default
+            let copy = folders.output.appending(path: "l/x.jpg")
+            for name in ["l/x-mine.jpg", "m/other.jpg"] {
+                try files.copyItem(at: copy, to: folders.output.appending(path: name))
+                try files.setAttributes(
+                    [.modificationDate: Date(timeIntervalSince1970: 1)],
+                    ofItemAtPath: folders.output.appending(path: name).path)
+            }
+            var edited = try folders.copy("l/x-mine.jpg")
+            edited.append(0)
+            try edited.write(to: folders.output.appending(path: "l/x-mine.jpg"))
+            let outcome = try folders.prepare()
+            #expect(outcome.unchanged == 2)
+            #expect(outcome.strays.map(\.lastPathComponent) == ["x-mine.jpg", "other.jpg"])
+            #expect(try folders.copy("l/x-mine.jpg") == edited)
+            // The photo gets a copy again if its own was moved.
+            try files.removeItem(at: copy)
+            #expect(try folders.prepare().unchanged == 1)
+            #expect(exists(copy))
+            #expect(try folders.copy("l/x-mine.jpg") == edited)
+        }
+    }
+
+    @Test("Photos of equal size and time that swap names swap copies") func swap() throws {
+        try withFolders { folders in
+            let files = FileManager.default
+            let (first, second) = (folders.data.appending(path: "l/a.png"), folders.data.appending(path: "l/b.png"))
+            try folders.add("l/a.png", width: 80)
+            try folders.add("l/b.png", width: 90)
+            for file in [first, second] {
+                var bytes = try Data(contentsOf: file)
+                bytes.append(Data(count: 50_000 - bytes.count))
+                try bytes.write(to: file)
+                try files.setAttributes(
+                    [.modificationDate: Date(timeIntervalSince1970: 1_500_000_000)], ofItemAtPath: file.path)
+            }
+            _ = try folders.prepare()
+            let copies = try (folders.copy("l/a.jpg"), folders.copy("l/b.jpg"))
+            let third = folders.data.appending(path: "third")
+            try files.moveItem(at: first, to: third)
+            try files.moveItem(at: second, to: first)
+            try files.moveItem(at: third, to: second)
+            #expect(try folders.prepare().unchanged == 2)
+            // The copies differ in the names in them.
+            let widths = try ["l/a.jpg", "l/b.jpg"].map {
+                try ImageFile.decode(folders.output.appending(path: $0)).width
+            }
+            #expect(widths == [72, 64])
+            #expect(try folders.copy("l/a.jpg") != copies.0 && folders.copy("l/b.jpg") != copies.1)
+        }
+    }
+
+    @Test("A photo with the longest name is copied; one whose copy would have a longer name is skipped and listed")
+    func longNames() throws {
+        try withFolders { folders in
+            let (fits, tooLong) = (String(repeating: "n", count: 251), String(repeating: "o", count: 255))
+            try folders.add("l/y.png", width: 80)
+            let files = FileManager.default
+            try files.copyItem(
+                at: folders.data.appending(path: "l/y.png"), to: folders.data.appending(path: "l/\(fits).png"))
+            try files.moveItem(
+                at: folders.data.appending(path: "l/y.png"), to: folders.data.appending(path: "l/\(tooLong)"))
+            let outcome = try folders.prepare()
+            #expect(outcome.images == 3 && outcome.skipped.map(\.url.lastPathComponent) == [tooLong])
+            #expect(outcome.skipped.first?.reason.description.contains("too long") == true)
+            #expect(exists(folders.output.appending(path: "l/\(fits).jpg")))
+            #expect(try ImageFolder(at: folders.output).items.count == 3)
+        }
+    }
+
+    @Test("A name in the folder of copies that is not UTF-8 is an error, and nothing is written")
+    func undecodableName() throws {
+        try withFolders { folders in
+            let made = try run(
+                URL(filePath: "/bin/sh"), ["-c", #"touch "$(printf 'caf\351.jpg')""#],
+                folder: folders.output.appending(path: "l"))
+            // Some file systems have no such names.
+            guard made.status == 0 else { return }
+            let own = folders.output.appending(path: "l/y.jpg")
+            try Data("own".utf8).write(to: own)
+            try folders.add("l/y.png", width: 80)
+            let error = #expect(throws: ImageError.self) { try folders.prepare() }
+            #expect(error?.description.contains("caf\\xE9.jpg") == true)
+            #expect(try Data(contentsOf: own) == Data("own".utf8))
+        }
+    }
+}
