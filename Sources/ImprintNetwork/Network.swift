@@ -126,7 +126,7 @@ let layerKinds: [any Layer.Type] = [
     HardSigmoid.self, HardSwish.self, LayerNormalization.self, LeakyReLU.self, LocalResponseNormalization.self,
     MaxPool.self, Maximum.self, Mean.self,
     Multiply.self, PReLU.self, Pad.self, ReLU.self, ReLU6.self, SelectChannels.self, Sigmoid.self, Softmax.self,
-    Softplus.self, Swish.self, Tanh.self, UpsampleNearest.self,
+    Softplus.self, Swish.self, Tanh.self, TransposedConvolution.self, UpsampleNearest.self,
 ]
 
 extension Network.Node: Codable {

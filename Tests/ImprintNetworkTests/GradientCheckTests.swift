@@ -140,6 +140,15 @@ import Testing
             Case(2, 3, 3, LocalResponseNormalization(size: 9, alpha: 3)),
             Case(2, 3, 17, LocalResponseNormalization(size: 1, alpha: 1, beta: 0.5)),
             Case(3, 2, 3, UpsampleNearest(factor: 2)),
+            Case(2, 3, 2, TransposedConvolution(outputChannels: 3, kernelSize: 3, stride: 2, padding: .same)),
+            Case(
+                3, 2, 4,
+                TransposedConvolution(
+                    outputChannels: 2, kernelSize: 3, stride: Size(height: 2, width: 1), padding: .all(1),
+                    outputPadding: Size(height: 1, width: 0), dilation: Size(height: 1, width: 2), groups: 2,
+                    hasBias: false), batch: 1),
+            Case(2, 3, 3, TransposedConvolution(outputChannels: 3, kernelSize: 2, stride: 2, groups: 3)),
+            Case(2, 3, 2, TransposedConvolution(outputChannels: 2, kernelSize: 3), frozen: ["1"]),
             Case(2, 3, 1, UpsampleNearest(factor: Size(height: 3, width: 1)), batch: 1),
             Case(2, 3, 2, UpsampleNearest(factor: Size(height: 1, width: 4))),
             Case(3, 4, 3, SelectChannels(channels: [2, 1, 0])), Case(3, 4, 5, SelectChannels(channels: [1, 2, 3])),
@@ -157,6 +166,7 @@ import Testing
             ReLU(), ReLU6(), LeakyReLU(slope: 0.1), Sigmoid(), HardSwish(), Dropout(rate: 0.3), PReLU(), Swish(),
             Clip(minimum: 0, maximum: 1), Clip(minimum: -1, maximum: 1), HardSigmoid(slope: 0.5), ELU(), Tanh(),
             Softplus(), GELU(), GELU(approximatesTanh: true), Erf(), LayerNormalization(),
+            TransposedConvolution(outputChannels: 3, kernelSize: 2, stride: 2),
             Affine(extent: .channels), Affine(extent: .values, hasScale: false),
             LocalResponseNormalization(size: 3, alpha: 1),
         ]

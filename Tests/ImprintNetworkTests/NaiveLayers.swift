@@ -130,6 +130,56 @@ struct NaiveConvolution: NaiveLayer {
     }
 }
 
+/// Each input pixel adds its taps to the result, where they are not cut off.
+struct NaiveTransposedConvolution: NaiveLayer {
+    let input: Shape
+    let output: Shape
+    let layer: TransposedConvolution
+
+    /// Rows and columns that are cut off before the result.
+    private var start: Size {
+        switch layer.padding {
+        case .valid: 0
+        case .explicit(let top, let left, _, _): Size(height: top, width: left)
+        case .same:
+            Size(
+                height: max((layer.kernelSize.height - 1) * layer.dilation.height + 1 - layer.stride.height, 0) / 2,
+                width: max((layer.kernelSize.width - 1) * layer.dilation.width + 1 - layer.stride.width, 0) / 2)
+        }
+    }
+
+    func run(input x: [Double], outputGradient dy: [Double], parameters: [[Double]], batch: Int) -> NaiveResult {
+        let weight = parameters[0]
+        var y = dy.indices.map { layer.hasBias ? parameters[1][$0 % output.channels] : 0 }
+        var dx = [Double](repeating: 0, count: x.count)
+        var dWeight = [Double](repeating: 0, count: weight.count)
+        let (inputsOfGroup, outputsOfGroup) = (input.channels / layer.groups, output.channels / layer.groups)
+        for place in x.indices {
+            let (pixel, c) = place.quotientAndRemainder(dividingBy: input.channels)
+            let (image, inside) = pixel.quotientAndRemainder(dividingBy: input.pixels)
+            let (i, j) = inside.quotientAndRemainder(dividingBy: input.width)
+            for tap in 0..<(layer.kernelSize.height * layer.kernelSize.width) {
+                let (p, q) = tap.quotientAndRemainder(dividingBy: layer.kernelSize.width)
+                let row = i * layer.stride.height + p * layer.dilation.height - start.height
+                let column = j * layer.stride.width + q * layer.dilation.width - start.width
+                guard (0..<output.height).contains(row), (0..<output.width).contains(column) else { continue }
+                for o in 0..<outputsOfGroup {
+                    let channel = c / inputsOfGroup * outputsOfGroup + o
+                    let to = ((image * output.height + row) * output.width + column) * output.channels + channel
+                    let w = (tap * outputsOfGroup + o) * input.channels + c
+                    y[to] += x[place] * weight[w]
+                    dx[place] += dy[to] * weight[w]
+                    dWeight[w] += dy[to] * x[place]
+                }
+            }
+        }
+        var dBias = [Double](repeating: 0, count: layer.hasBias ? output.channels : 0)
+        for place in dy.indices where layer.hasBias { dBias[place % output.channels] += dy[place] }
+        return NaiveResult(
+            output: y, inputGradient: dx, parameterGradients: layer.hasBias ? [dWeight, dBias] : [dWeight])
+    }
+}
+
 struct NaiveMaxPool: NaiveLayer {
     let window: NaiveWindow
 

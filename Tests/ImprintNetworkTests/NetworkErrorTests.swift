@@ -185,6 +185,7 @@ import Testing
     ]
 
     private static let response = "LocalResponseNormalization"
+    private static let transposed = "TransposedConvolution"
 
     static let imported: [Case] = [
         layer(
@@ -208,6 +209,29 @@ import Testing
         layer(
             LayerNormalization(epsilon: 0), invalid("LayerNormalization", "epsilon", "0.0", "a positive number"),
             naming: "epsilon is 0.0"),
+        layer(
+            TransposedConvolution(outputChannels: 0, kernelSize: 2),
+            invalid(transposed, "outputChannels", "0", "at least 1"), naming: "outputChannels"),
+        layer(
+            TransposedConvolution(outputChannels: 4, kernelSize: 2, groups: 4),
+            invalid(transposed, "groups", "4", "a divisor of the 6 input and 4 output channels"), naming: "groups"),
+        layer(
+            TransposedConvolution(outputChannels: 4, kernelSize: 2, stride: 0),
+            invalid(transposed, "stride", "0x0", "at least 1x1 and at most 32768x32768"), naming: "stride"),
+        layer(
+            TransposedConvolution(
+                outputChannels: 4, kernelSize: 2, stride: Size(height: 2, width: 1), outputPadding: 1),
+            invalid(transposed, "outputPadding", "1x1", "at least 0x0 and less than the stride, 2x1"),
+            naming: "outputPadding is 1x1"),
+        layer(
+            TransposedConvolution(outputChannels: 4, kernelSize: 2, stride: 2, padding: .same, outputPadding: 1),
+            invalid(transposed, "outputPadding", "1x1", "0x0 with same padding"), naming: "outputPadding"),
+        layer(
+            TransposedConvolution(outputChannels: 4, kernelSize: 2, padding: .all(3)),
+            .inNode(
+                "x",
+                .inputShape(layer: transposed, found: [image], reason: "the padding cuts off the whole result")),
+            naming: "cuts off"),
         layer(LocalResponseNormalization(size: 0), invalid(response, "size", "0", "at least 1"), naming: "size"),
         layer(
             LocalResponseNormalization(size: 1, alpha: -1), invalid(response, "alpha", "-1.0", "at least 0"),

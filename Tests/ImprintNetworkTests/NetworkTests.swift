@@ -19,6 +19,9 @@ import Testing
         Clip(minimum: -1, maximum: 2), Clip(minimum: -.infinity, maximum: 2), Clip(minimum: -1, maximum: .infinity),
         HardSigmoid(slope: 0.25, offset: 0.125), PReLU(isShared: true), ELU(alpha: 0.5),
         GELU(approximatesTanh: true), Erf(), LayerNormalization(epsilon: 0.5),
+        TransposedConvolution(
+            outputChannels: 4, kernelSize: Size(height: 3, width: 2), stride: 2, padding: .all(1),
+            outputPadding: Size(height: 1, width: 0), dilation: Size(height: 1, width: 2), groups: 2, hasBias: false),
         LocalResponseNormalization(size: 3, alpha: 0.5, beta: 0.25, bias: 2),
         Pad(top: 1, left: 2, bottom: 3, right: 4, mode: .constant(0.5)),
         Pad(top: 1, left: 2, bottom: 3, right: 4, mode: .reflect),

@@ -45,6 +45,7 @@ import Testing
             Example(Dropout(rate: 0)),
             Example(BatchNormalization()), Example(BatchNormalization(usesRunningStatistics: true)),
             Example(LocalResponseNormalization(size: 5, alpha: 2)),
+            Example(LayerNormalization()), Example(GELU()), Example(GELU(approximatesTanh: true)), Example(Erf()),
             Example(Affine(extent: .channels)), Example(Affine(extent: .values)),
             Example(Flatten()), Example(GlobalAveragePool()), Example(GlobalMaxPool()),
             Example(GlobalAveragePool(), Dense(outputChannels: 5)),
@@ -77,9 +78,18 @@ import Testing
                     Convolution(
                         outputChannels: outputs, kernelSize: 3, stride: 2, padding: .all(4),
                         dilation: Size(height: 2, width: 3), groups: groups)),
+                Example(
+                    TransposedConvolution(
+                        outputChannels: outputs, kernelSize: kernel, stride: Size(height: 2, width: 3),
+                        padding: .explicit(top: 1, left: 0, bottom: 0, right: 1),
+                        outputPadding: Size(height: 1, width: 2), groups: groups)),
+                Example(
+                    TransposedConvolution(
+                        outputChannels: outputs, kernelSize: kernel, stride: 2, padding: .same,
+                        dilation: Size(height: 2, width: 3), groups: groups, hasBias: false)),
             ]
         }
-        return examples
+        return examples + [Example(TransposedConvolution(outputChannels: 20, kernelSize: 3, padding: .same))]
     }()
 
     static let pools: [Example] = {

@@ -38,7 +38,7 @@ extension CoreMLExporter {
     // MARK: Sums of products
 
     private mutating func addConvolution(_ layer: Convolution, _ step: Step) {
-        let kernel = model.kernel(of: layer, at: step.place)
+        let kernel = model.kernel(layer.kernelSize, at: step.place)
         let window = ExportedWindow(
             kernel: layer.kernelSize, stride: layer.stride, dilation: layer.dilation, padding: layer.padding,
             over: step.inputShapes[0], to: step.shape)

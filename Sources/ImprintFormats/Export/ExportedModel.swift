@@ -52,9 +52,9 @@ extension ExportedModel {
     }
 
     /// The kernel of a convolution: [outputs, inputs / groups, height, width].
-    func kernel(of layer: Convolution, at place: Int) -> ExportedTensor {
+    func kernel(_ size: Size, at place: Int) -> ExportedTensor {
         let entry = entry("weight", of: place)
-        let (height, width) = (layer.kernelSize.height, layer.kernelSize.width)
+        let (height, width) = (size.height, size.width)
         let (inputs, outputs) = (entry.parameter.shape[2], entry.parameter.shape[3])
         return tensor(entry, shape: [outputs, inputs, height, width]) {
             try forEachPartChannelsFirst($0, pixels: height * width, channels: inputs, outputs: outputs, $1)

@@ -18,6 +18,9 @@ struct ExportedWindow {
     /// The border that the layer states: what counts in a mean with its border.
     let stated: Sides
 
+    /// The rows and columns at the end of the image that no window covers.
+    let rest: Size
+
     /// The part of `border` beyond `stated`.
     var beyond: Sides {
         Sides(top: 0, left: 0, bottom: border.bottom - stated.bottom, right: border.right - stated.right)
@@ -43,5 +46,8 @@ struct ExportedWindow {
         border = Sides(
             top: stated.top, left: stated.left, bottom: max(stated.bottom, rows - input.height - stated.top),
             right: max(stated.right, columns - input.width - stated.left))
+        rest = Size(
+            height: max(input.height + stated.top + stated.bottom - rows, 0),
+            width: max(input.width + stated.left + stated.right - columns, 0))
     }
 }

@@ -54,6 +54,34 @@ extension NetworkAssembler {
         return try add(layer, named: name, to: [x], numbers: numbers, axes: axes)
     }
 
+    /// The transposed convolution of x; weight [inputs, outputs / groups, kernel height, kernel width].
+    mutating func convolveTransposed(
+        _ x: SourceActivation, _ sliding: Sliding, outputPadding: Size, weight: Constant, bias: [Float]?,
+        named name: String
+    ) throws(ImportError.Problem) -> SourceActivation {
+        guard weight.shape.count == 4, weight.shape.allSatisfy({ $0 > 0 }) else {
+            throw .unsupported([
+                .init(
+                    operation: "transposed convolution", node: name,
+                    reason: "weights \(weight.shape), expected four axes, of at least 1 each: images have two")
+            ])
+        }
+        let x = try picture(x, for: name)
+        let (inputs, outputs) = (weight.shape[0], weight.shape[1].multipliedReportingOverflow(by: sliding.groups))
+        guard inputs == x.shape.channels, !outputs.overflow else {
+            throw .malformed(reason: "\(name) has weights for \(inputs) channels, and reads \(x.shape.channels)")
+        }
+        let kernel = Size(height: weight.shape[2], width: weight.shape[3])
+        let layer = TransposedConvolution(
+            outputChannels: outputs.partialValue, kernelSize: kernel, stride: sliding.stride, padding: sliding.padding,
+            outputPadding: outputPadding, dilation: sliding.dilation, groups: sliding.groups, hasBias: bias != nil)
+        var numbers = [
+            "weight": channelsLast(weight.floats, inputs, weight.shape[1], kernel.height * kernel.width, nil)
+        ]
+        numbers["bias"] = bias
+        return try add(layer, named: name, to: [x], numbers: numbers, axes: x.axes)
+    }
+
     /// What lies within zeros that are laid around it, and the padding of a window that does as if they were there.
     private func zeros(around x: SourceActivation, with padding: Padding) -> (SourceActivation, Padding)? {
         guard let pad = layer(of: x, as: Pad.self), pad.mode == .constant(0), let source = inputs(of: x).first else {

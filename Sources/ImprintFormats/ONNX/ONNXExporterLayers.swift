@@ -8,6 +8,7 @@ extension ONNXExporter {
     mutating func add(_ layer: any Layer, _ step: Step) -> Bool? {
         switch layer {
         case let layer as Convolution: addConvolution(layer, step)
+        case let layer as TransposedConvolution: addTransposedConvolution(layer, step)
         case let layer as Dense: addDense(layer, step)
         case let layer as BatchNormalization: addBatchNormalization(layer, step)
         case let layer as LayerNormalization: addLayerNormalization(layer, step)
@@ -35,7 +36,7 @@ extension ONNXExporter {
     // MARK: Sums of products
 
     private mutating func addConvolution(_ layer: Convolution, _ step: Step) -> Bool {
-        var inputs = [image(step.inputs[0]).name, graph.add(model.kernel(of: layer, at: step.place))]
+        var inputs = [image(step.inputs[0]).name, graph.add(model.kernel(layer.kernelSize, at: step.place))]
         if layer.hasBias { inputs.append(graph.add(model.vector("bias", of: step.place))) }
         let window = ExportedWindow(
             kernel: layer.kernelSize, stride: layer.stride, dilation: layer.dilation, padding: layer.padding,
@@ -46,6 +47,25 @@ extension ONNXExporter {
                 "dilations": .ints(layer.dilation.list), "group": .int(layer.groups),
                 "kernel_shape": .ints(layer.kernelSize.list), "pads": .ints(window.border.list),
                 "strides": .ints(layer.stride.list),
+            ])
+        return false
+    }
+
+    private mutating func addTransposedConvolution(_ layer: TransposedConvolution, _ step: Step) -> Bool {
+        var inputs = [
+            image(step.inputs[0]).name, graph.add(model.kernel(layer.kernelSize, at: step.place)),
+        ]
+        if layer.hasBias { inputs.append(graph.add(model.vector("bias", of: step.place))) }
+        // The window goes over the result.
+        let window = ExportedWindow(
+            kernel: layer.kernelSize, stride: layer.stride, dilation: layer.dilation, padding: layer.padding,
+            over: step.shape, to: step.inputs[0].shape)
+        graph.add(
+            "ConvTranspose", inputs, to: step.output,
+            [
+                "dilations": .ints(layer.dilation.list), "group": .int(layer.groups),
+                "kernel_shape": .ints(layer.kernelSize.list), "output_padding": .ints(window.rest.list),
+                "pads": .ints(window.stated.list), "strides": .ints(layer.stride.list),
             ])
         return false
     }

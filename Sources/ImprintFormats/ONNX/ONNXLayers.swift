@@ -16,6 +16,58 @@ extension ONNXImporter {
             x, sliding, weight: weight, bias: try constant(2, node)?.floats, named: node.name)
     }
 
+    /// ConvTranspose.
+    mutating func convolveTransposed(_ node: ONNXModel.Node) throws -> SourceActivation {
+        let x = try activation(0, node)
+        let weight = try known(1, node)
+        let kernel = Size(height: weight.shape.dropFirst(2).first ?? 1, width: weight.shape.last ?? 1)
+        let (stride, dilation) = (try size(node, "strides") ?? 1, try size(node, "dilations") ?? 1)
+        let outputPadding = try size(node, "output_padding") ?? 0
+        let sliding = NetworkAssembler.Sliding(
+            stride: stride,
+            padding: try transposedPadding(
+                node, over: x.shape, kernel: kernel, stride: stride, dilation: dilation, outputPadding: outputPadding),
+            dilation: dilation, groups: node.attributes["group"]?.integer ?? 1)
+        return try assembler.convolveTransposed(
+            x, sliding, outputPadding: outputPadding, weight: weight, bias: try constant(2, node)?.floats,
+            named: node.name)
+    }
+
+    /// The border that is cut off the result: what `output_shape`, `auto_pad` and `pads` say, in this order.
+    private func transposedPadding(
+        _ node: ONNXModel.Node, over shape: Shape, kernel: Size, stride: Size, dilation: Size, outputPadding: Size
+    ) throws -> Padding {
+        let automatic = node.attributes["auto_pad"]?.text ?? "NOTSET"
+        var output = try size(node, "output_shape")
+        if output == nil {
+            guard automatic.hasPrefix("SAME") else {
+                return try padding(node, over: shape, kernel: kernel, dilation: dilation)
+            }
+            let product = { (length: Int, stride: Int) in length.multipliedReportingOverflow(by: stride).partialValue }
+            output = Size(
+                height: product(shape.height, stride.height), width: product(shape.width, stride.width))
+        }
+        guard let output else { return .valid }
+        func border(_ input: Int, _ output: Int, _ kernel: Int, _ stride: Int, _ dilation: Int, _ extra: Int) -> Int {
+            // What a property may not be is told by the layer.
+            let isInRange = [kernel, stride, dilation].allSatisfy { (1...(1 << 15)).contains($0) }
+            guard isInRange, (0..<stride).contains(extra), (1...(1 << 30)).contains(output) else { return -1 }
+            return (input - 1) * stride + (kernel - 1) * dilation + 1 + extra - output
+        }
+        let rows = border(
+            shape.height, output.height, kernel.height, stride.height, dilation.height, outputPadding.height)
+        let columns = border(
+            shape.width, output.width, kernel.width, stride.width, dilation.width, outputPadding.width)
+        guard rows >= 0, columns >= 0 else {
+            throw unsupported(
+                node, "a result of \(output) pixels, expected at most what kernel, strides and output_padding give")
+        }
+        // Of an odd border the one more comes first, save with SAME_UPPER.
+        let isUpper = automatic == "SAME_UPPER"
+        let (top, left) = isUpper ? (rows / 2, columns / 2) : (rows - rows / 2, columns - columns / 2)
+        return .explicit(top: top, left: left, bottom: rows - top, right: columns - left)
+    }
+
     /// MaxPool and AveragePool.
     mutating func pool(_ node: ONNXModel.Node, isMax: Bool) throws -> SourceActivation {
         let x = try assembler.picture(activation(0, node), for: node.name)

@@ -29,6 +29,7 @@ enum ONNXOperators {
 
     private static let windows: [String: Operator] = [
         "Conv": one { try $1.convolve($0) },
+        "ConvTranspose": one { try $1.convolveTransposed($0) },
         "Gemm": one { try $1.gemm($0) },
         "MatMul": one { try $1.matrixProduct($0) },
         "BatchNormalization": one { try $1.normalize($0) },

@@ -93,6 +93,17 @@ struct Window {
     /// The vertical and horizontal axis over `input`.
     /// - Throws: `NetworkError` where a property is out of range or the window does not fit.
     func axes(_ layer: String, over input: Shape) throws(NetworkError) -> (vertical: Axis, horizontal: Axis) {
+        try checkProperties(layer)
+        let vertical = vertical(input.height)
+        let horizontal = horizontal(input.width)
+        guard vertical.output >= 1 && horizontal.output >= 1 else {
+            throw .inputShape(layer: layer, found: [input], reason: "the kernel (\(kernel)) is larger than the image")
+        }
+        return (vertical, horizontal)
+    }
+
+    /// Checks that every property is in its range.
+    func checkProperties(_ layer: String) throws(NetworkError) {
         let limit = 1 << 15
         for (name, size) in [("kernelSize", kernel), ("stride", stride), ("dilation", dilation)] {
             let isValid = (1...limit).contains(size.height) && (1...limit).contains(size.width)
@@ -102,12 +113,6 @@ struct Window {
             let isValid = [top, left, bottom, right].allSatisfy { (0...limit).contains($0) }
             try check(layer, "padding", [top, left, bottom, right], isValid, "at least 0 and at most \(limit) a side")
         }
-        let vertical = vertical(input.height)
-        let horizontal = horizontal(input.width)
-        guard vertical.output >= 1 && horizontal.output >= 1 else {
-            throw .inputShape(layer: layer, found: [input], reason: "the kernel (\(kernel)) is larger than the image")
-        }
-        return (vertical, horizontal)
     }
 
     private func vertical(_ length: Int) -> Axis {

@@ -60,6 +60,17 @@ extension ExportCase {
         do {
             return [
                 try ExportCase("gelu", GELU()), try ExportCase("erf", Erf()),
+                try ExportCase(
+                    "transposed-convolution",
+                    TransposedConvolution(
+                        outputChannels: 6, kernelSize: Size(height: 3, width: 4), stride: 2,
+                        padding: .explicit(top: 1, left: 0, bottom: 0, right: 2),
+                        outputPadding: Size(height: 0, width: 1), dilation: Size(height: 2, width: 1), groups: 2)),
+                try ExportCase(
+                    "transposed-convolution-same",
+                    TransposedConvolution(
+                        outputChannels: 3, kernelSize: Size(height: 3, width: 2), stride: Size(height: 2, width: 3),
+                        padding: .same, hasBias: false)),
                 try ExportCase("layer-normalization", LayerNormalization(epsilon: 0.01)),
                 try ExportCase("flat-normalization", overVector: true) {
                     $0.add(LayerNormalization())

@@ -435,6 +435,33 @@ def upsampled():
     return m.head()
 
 
+def transposed():
+    m = Model(11)
+    m.conv(6, 3, [3, 3], strides=[2, 2])
+    m.add("ConvTranspose", numbers(6, 2, 3, 2), numbers(4), group=2, strides=[2, 3], pads=[1, 0, 0, 2],
+          output_padding=[1, 2], dilations=[2, 1], kernel_shape=[3, 2])
+    m.add("Relu")
+    m.add("ConvTranspose", numbers(4, 1, 4, 4), group=4, strides=[2, 2], pads=[1, 1, 1, 1])
+    m.add("ConvTranspose", numbers(4, 5, 1, 1), x=m.add("GlobalAveragePool"))
+    return m.head()
+
+
+def transposed_sizes():
+    """Results whose size is given, and not the border that is cut off."""
+    m = Model(11)
+    m.conv(3, 3, [3, 3], strides=[3, 3])
+    x = m.x
+    parts = [
+        m.add("ConvTranspose", numbers(3, 2, 4, 4), x=x, strides=[3, 3], output_shape=[7, 4]),
+        m.add("ConvTranspose", numbers(3, 2, 4, 4), x=x, strides=[3, 3], output_shape=[7, 4], auto_pad="SAME_UPPER"),
+        m.add("ConvTranspose", numbers(3, 2, 4, 3), x=x, strides=[3, 2], auto_pad="SAME_UPPER"),
+        m.add("ConvTranspose", numbers(3, 2, 4, 3), x=x, strides=[3, 2], auto_pad="SAME_LOWER"),
+        m.add("ConvTranspose", numbers(3, 2, 3, 2), x=x, strides=[3, 2], auto_pad="VALID"),
+    ]
+    m.node("Concat", [m.add("Flatten", x=part) for part in parts], axis=1)
+    return m.head()
+
+
 def sigmoid_map():
     """An end that spans height and width, in the order of channels, rows, columns."""
     m = Model(13)
@@ -600,6 +627,8 @@ FIXTURES = {
     "gelu": gelu,
     "layer-norm": layer_norm,
     "convnext": convnext,
+    "transposed": transposed,
+    "transposed-sizes": transposed_sizes,
 }
 # Models that are refused: they do not give one score for each label.
 MAPS = {"sigmoid-map"}

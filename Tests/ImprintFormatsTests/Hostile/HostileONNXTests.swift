@@ -214,7 +214,7 @@ import Testing
         graph("operators of another domain, and such that there are not", .unsupported, "Expand \"Expand0\"") {
             $0.node("Expand")
             $0.node("Tile")
-            $0.node("ConvTranspose")
+            $0.node("DepthToSpace")
         },
     ]
 

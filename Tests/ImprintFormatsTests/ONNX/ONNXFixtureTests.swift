@@ -19,7 +19,7 @@ private let fixtures = ImportFixtures("ONNX")
     }
 
     @Test("All fixtures are there")
-    func all() { #expect(fixtures.expected.count == 41) }
+    func all() { #expect(fixtures.expected.count == 43) }
 
     private func layers(_ name: String) throws -> [String] {
         try read(name).weights.network.nodes.map { type(of: $0.layer).kind }
@@ -61,6 +61,19 @@ private let fixtures = ImportFixtures("ONNX")
         #expect(gelu.filter { $0 == "gelu" }.count == 5)
         #expect(gelu.filter { $0 == "multiply" }.count == 1, "what is not quite a GELU stays as it is written")
         #expect(try layers("layer-norm.onnx").filter { $0 == "layerNormalization" }.count == 2)
+    }
+
+    @Test("Transposed convolutions keep the sizes that the file gives")
+    func transposedConvolutions() throws {
+        let shapes = { (name: String) in
+            let network = try read(name).weights.network
+            return zip(network.nodes, network.shapes).filter { $0.0.layer is TransposedConvolution }.map(\.1)
+        }
+        #expect(try shapes("transposed.onnx").count == 3)
+        #expect(
+            try shapes("transposed-sizes.onnx").map { [$0.height, $0.width] } == [
+                [7, 4], [7, 4], [9, 4], [9, 4], [9, 4],
+            ])
     }
 
     @Test("A sigmoid's end stays as it is, and so does a softmax's")
