@@ -1,5 +1,5 @@
 internal import CPNG
-public import Foundation
+package import Foundation
 
 /// Many images on one, to look over a data set.
 public enum ContactSheet {

@@ -101,7 +101,7 @@ import Testing
             ("export m.imprint --to onnx --output o.onnx --categories groups.json", 64, "--categories is for imprint"),
             (
                 "export m.imprint --to imprint --output groups.json --categories groups.json", 64,
-                "replace the categories"
+                "the file is the list of categories"
             ),
         ] as [(String, Int32, String)])
     func refused(arguments: String, status: Int32, text: String) throws {

@@ -19,7 +19,7 @@ import Testing
         /// Words that fill in all arguments and the required options but for one.
         func words(without option: String) -> [String] {
             (arguments ?? []).flatMap { argument -> [String] in
-                let value = argument.allValues?.first ?? "x"
+                let value = argument.allValues?.first ?? (argument.valueName == "file.png" ? "x.png" : "x")
                 if argument.kind == "positional" { return [value] }
                 return argument.kind == "option" && !argument.isOptional && argument.name != option
                     ? ["--\(argument.name)", value] : []

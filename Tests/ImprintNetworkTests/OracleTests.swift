@@ -28,16 +28,6 @@ import Testing
             self.algorithm = algorithm
         }
 
-        init(
-            _ layer: TransposedConvolution, over input: Shape, to output: Shape, batch: Int = 3, as algorithm: Algorithm
-        ) {
-            self.layer = layer
-            naive = NaiveTransposedConvolution(input: input, output: output, layer: layer)
-            self.input = input
-            self.batch = batch
-            self.algorithm = algorithm
-        }
-
         init(_ layer: any Layer, _ naive: any NaiveLayer, over input: Shape, batch: Int = 3) {
             self.layer = layer
             self.naive = naive
@@ -46,7 +36,7 @@ import Testing
         }
     }
 
-    private static func shape(_ height: Int, _ width: Int, _ channels: Int) -> Shape {
+    static func shape(_ height: Int, _ width: Int, _ channels: Int) -> Shape {
         Shape(height: height, width: width, channels: channels)
     }
 
@@ -143,44 +133,6 @@ import Testing
         Case(
             Convolution(outputChannels: 37, kernelSize: 3, padding: .same, groups: 37), over: shape(5, 4, 37), batch: 6,
             as: .direct),
-    ]
-
-    /// The results' sizes are PyTorch's (ConvTranspose2d), save for `same`, which PyTorch does not have.
-    static let transposed: [Case] = [
-        Case(
-            TransposedConvolution(outputChannels: 3, kernelSize: 2, stride: 2), over: shape(4, 5, 2),
-            to: shape(8, 10, 3), as: .im2col),
-        Case(
-            TransposedConvolution(outputChannels: 3, kernelSize: 1), over: shape(4, 5, 2), to: shape(4, 5, 3),
-            as: .matrixProduct),
-        Case(
-            TransposedConvolution(
-                outputChannels: 2, kernelSize: 3, stride: 2, padding: .all(1), outputPadding: 1, hasBias: false),
-            over: shape(3, 4, 5), to: shape(6, 8, 2), batch: 1, as: .im2col),
-        Case(
-            TransposedConvolution(
-                outputChannels: 6, kernelSize: Size(height: 3, width: 2), stride: Size(height: 1, width: 3),
-                padding: .explicit(top: 1, left: 0, bottom: 2, right: 1),
-                outputPadding: Size(height: 0, width: 2), dilation: Size(height: 2, width: 1), groups: 2),
-            over: shape(4, 3, 4), to: shape(5, 9, 6), as: .im2col),
-        Case(
-            TransposedConvolution(outputChannels: 7, kernelSize: 4, stride: 2, padding: .all(1), groups: 7),
-            over: shape(5, 1, 7), to: shape(10, 2, 7), as: .direct),
-        // The kernel is shorter than the stride: some pixels of the result are reached by none.
-        Case(
-            TransposedConvolution(outputChannels: 2, kernelSize: 2, stride: 3, padding: .same), over: shape(2, 3, 3),
-            to: shape(6, 9, 2), as: .im2col),
-        Case(
-            TransposedConvolution(outputChannels: 3, kernelSize: 5, stride: 2, padding: .same), over: shape(3, 2, 2),
-            to: shape(6, 4, 3), as: .im2col),
-        Case(
-            TransposedConvolution(outputChannels: 17, kernelSize: 3, padding: .all(1)), over: shape(6, 5, 19),
-            to: shape(6, 5, 17), as: .winograd),
-        // One pixel becomes an image.
-        Case(
-            TransposedConvolution(outputChannels: 33, kernelSize: 4), over: shape(1, 1, 65), to: shape(4, 4, 33),
-            batch: 5,
-            as: .im2col),
     ]
 
     /// Sizes that tiles of 4x4 fill and do not fill, over all paddings, with channels that fill vectors and do not.

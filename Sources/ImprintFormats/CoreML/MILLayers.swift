@@ -86,16 +86,12 @@ extension MILImporter {
         return try assembler.matrixProduct(x, weight: weight, outputs: shape[0], bias: bias, named: operation.name)
     }
 
-    /// layer_norm over the last axes.
+    /// layer_norm.
     mutating func normalizeLayer(_ operation: Operation) throws -> SourceActivation {
         let x = try activation("x", operation)
         let axes = try integers("axes", operation) ?? Array(x.axes.indices)
-        let indices = axes.compactMap(x.place).sorted()
-        guard let first = indices.first, indices == Array(first..<x.axes.count), indices.count == axes.count else {
-            throw unsupported(operation, "over the axes \(axes) of \(x.dimensions), expected the last ones")
-        }
         return try assembler.normalizeLayer(
-            x, from: first, scale: constant("gamma", operation)?.floats ?? [1],
+            x, over: axes, scale: constant("gamma", operation)?.floats ?? [1],
             shift: constant("beta", operation)?.floats, epsilon: float("epsilon", operation) ?? 1e-5,
             named: operation.name)
     }

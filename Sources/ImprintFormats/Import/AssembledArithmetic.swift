@@ -58,11 +58,15 @@ extension NetworkAssembler {
         guard extent == .channels, !isLiteral else {
             return try affine(x, extent, by: factors, adding: addends, named: name)
         }
-        if let norm = layer(of: x, as: BatchNormalization.self), let scale = numbers["scale"] {
+        let norm: (any Layer)? =
+            if let layer = layer(of: x, as: BatchNormalization.self) { layer } else {
+                layer(of: x, as: LayerNormalization.self)
+            }
+        if let norm, let scale = numbers["scale"] {
             var numbers = numbers
             numbers["scale"] = scaled(scale)
             numbers["shift"] = moved(numbers["shift"])
-            return try add(norm, named: name, to: source, numbers: numbers)
+            return try add(norm, named: name, to: source, numbers: numbers, axes: x.axes)
         }
         if let dense = layer(of: x, as: Dense.self), let weight = numbers["weight"] {
             var changed = ["weight": scaled(weight)]
@@ -167,7 +171,7 @@ extension NetworkAssembler {
         return nil
     }
 
-    /// All y of which an activation is factor · y + addend with numbers that all values share, from the activation itself back.
+    /// Every y with x = factor · y + addend, where factor and addend are the same for all values: x itself, and what it was made of.
     private func scalings(_ x: SourceActivation) -> [(y: SourceActivation, factor: Float, addend: Float)] {
         var found: [(y: SourceActivation, factor: Float, addend: Float)] = [(x, 1, 0)]
         while let (y, factor, addend) = found.last, layer(of: y, as: Affine.self) != nil,

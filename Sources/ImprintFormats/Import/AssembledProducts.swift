@@ -17,15 +17,8 @@ extension NetworkAssembler {
     mutating func convolve(
         _ x: SourceActivation, _ sliding: Sliding, weight: Constant, bias: [Float]?, named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
-        guard weight.shape.count == 4, weight.shape.allSatisfy({ $0 > 0 }) else {
-            throw .unsupported([
-                .init(
-                    operation: "convolution", node: name,
-                    reason: "weights \(weight.shape), expected four axes, of at least 1 each: images have two")
-            ])
-        }
+        let kernel = try kernelSize(of: weight, for: name)
         let (outputs, inputs) = (weight.shape[0], weight.shape[1])
-        let kernel = Size(height: weight.shape[2], width: weight.shape[3])
         var x = try picture(x, for: name)
         guard inputs.multipliedReportingOverflow(by: sliding.groups) == (x.shape.channels, false) else {
             throw .malformed(
@@ -59,19 +52,12 @@ extension NetworkAssembler {
         _ x: SourceActivation, _ sliding: Sliding, outputPadding: Size, weight: Constant, bias: [Float]?,
         named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
-        guard weight.shape.count == 4, weight.shape.allSatisfy({ $0 > 0 }) else {
-            throw .unsupported([
-                .init(
-                    operation: "transposed convolution", node: name,
-                    reason: "weights \(weight.shape), expected four axes, of at least 1 each: images have two")
-            ])
-        }
+        let kernel = try kernelSize(of: weight, for: name)
         let x = try picture(x, for: name)
         let (inputs, outputs) = (weight.shape[0], weight.shape[1].multipliedReportingOverflow(by: sliding.groups))
         guard inputs == x.shape.channels, !outputs.overflow else {
             throw .malformed(reason: "\(name) has weights for \(inputs) channels, and reads \(x.shape.channels)")
         }
-        let kernel = Size(height: weight.shape[2], width: weight.shape[3])
         let layer = TransposedConvolution(
             outputChannels: outputs.partialValue, kernelSize: kernel, stride: sliding.stride, padding: sliding.padding,
             outputPadding: outputPadding, dilation: sliding.dilation, groups: sliding.groups, hasBias: bias != nil)
@@ -80,6 +66,18 @@ extension NetworkAssembler {
         ]
         numbers["bias"] = bias
         return try add(layer, named: name, to: [x], numbers: numbers, axes: x.axes)
+    }
+
+    /// The size of the window that weights [outputs, inputs, height, width] are for.
+    private func kernelSize(of weight: Constant, for name: String) throws(ImportError.Problem) -> Size {
+        guard weight.shape.count == 4, weight.shape.allSatisfy({ $0 > 0 }) else {
+            throw .unsupported([
+                .init(
+                    operation: "convolution", node: name,
+                    reason: "weights \(weight.shape), expected four axes, of at least 1 each: images have two")
+            ])
+        }
+        return Size(height: weight.shape[2], width: weight.shape[3])
     }
 
     /// What lies within zeros that are laid around it, and the padding of a window that does as if they were there.
@@ -146,17 +144,18 @@ extension NetworkAssembler {
         return y
     }
 
-    /// Layer normalization over the axes from `axis` on, over the channels of each pixel or over all values of an image.
+    /// Layer normalization over some axes: over the channels of each pixel or over all values of an image.
     /// - Parameters:
     ///   - scale: A factor for each normalized value, in the order of x's axes, or one for all.
     ///   - shift: An addend for each of them, or one for all; none if left out.
     mutating func normalizeLayer(
-        _ x: SourceActivation, from axis: Int, scale: [Float], shift: [Float]?, epsilon: Float, named name: String
+        _ x: SourceActivation, over axes: [Int], scale: [Float], shift: [Float]?, epsilon: Float, named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
-        guard let first = x.place(ofAxis: axis) else {
-            throw .malformed(reason: "\(name) has the axis \(axis) of \(x.dimensions)")
+        let indices = axes.compactMap(x.place).sorted()
+        guard indices.count == axes.count, Set(indices).count == axes.count, let first = indices.first else {
+            throw .malformed(reason: "\(name) has the axes \(axes) of \(x.dimensions), expected each once")
         }
-        let normalized = SourceActivation(node: x.node, shape: x.shape, axes: Array(x.axes[first...]))
+        let normalized = SourceActivation(node: x.node, shape: x.shape, axes: indices.map { x.axes[$0] })
         var input = x
         if normalized.dimensions.reduce(1, *) == x.shape.count {
             if !x.isVector { input = try dividedVector(x, named: name) }

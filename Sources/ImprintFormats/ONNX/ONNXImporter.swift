@@ -83,14 +83,22 @@ struct ONNXImporter {
     /// Runs all nodes; gives what the graph gives first.
     mutating func run(_ graph: ONNXModel.Graph) throws -> SourceActivation {
         var missing = MissingOperations()
-        for (index, node) in graph.nodes.enumerated() {
+        let normalizations = try WrittenNormalization.all(in: graph)
+        let replaced = normalizations.replaced
+        for (index, node) in graph.nodes.enumerated() where !replaced.contains(index) {
+            if let normalization = normalizations[index] {
+                try missing.collect(reading: [normalization.input], making: node.outputs) {
+                    try runNaming(node) { try $0.normalize(normalization, endingAt: node) }
+                }
+                continue
+            }
             let isKnown = ONNXOperators.all[node.operation] != nil || Self.computable.contains(node.operation)
             guard isKnown, ["", "ai.onnx"].contains(node.domain) else {
                 let operation = node.domain.isEmpty ? node.operation : "\(node.domain).\(node.operation)"
                 missing.add(.init(operation: operation, node: node.name), making: node.outputs)
                 continue
             }
-            try missing.collect(reading: node.inputs, making: node.outputs) { try runNaming(node) }
+            try missing.collect(reading: node.inputs, making: node.outputs) { try runNaming(node) { try $0.run(node) } }
             for name in folding.release(after: index, reading: node.inputs) { values[name] = nil }
         }
         try missing.check()
@@ -102,10 +110,12 @@ struct ONNXImporter {
         return result
     }
 
-    /// Runs a node; what is not supported of it has the name of its operator.
-    private mutating func runNaming(_ node: ONNXModel.Node) throws {
+    /// Runs a node; errors about forms that are not supported name its operator.
+    private mutating func runNaming(
+        _ node: ONNXModel.Node, _ body: (inout ONNXImporter) throws -> Void
+    ) throws {
         do {
-            try run(node)
+            try body(&self)
         } catch ImportError.Problem.unsupported(let operations) {
             throw ImportError.Problem.unsupported(
                 operations.map { found in
@@ -115,11 +125,26 @@ struct ONNXImporter {
         }
     }
 
-    private mutating func run(_ node: ONNXModel.Node) throws {
-        for name in node.outputs where values[name] != nil || tensors[name] != nil {
+    private func checkNew(_ names: [String], of node: ONNXModel.Node) throws {
+        for name in names where values[name] != nil || tensors[name] != nil {
             throw ImportError.Problem.malformed(
                 reason: "\(node.name) makes \(name.debugDescription), which is there before")
         }
+    }
+
+    /// Adds a normalization in the place of the nodes that write it out, of which `node` is the last.
+    private mutating func normalize(_ normalization: WrittenNormalization, endingAt node: ONNXModel.Node) throws {
+        try checkNew(node.outputs, of: node)
+        guard case .activation(let x) = try value(normalization.input, for: node.name) else {
+            throw unsupported(node, "of known numbers only")
+        }
+        values[node.outputs.first ?? ""] = .activation(
+            try assembler.normalizeLayer(
+                x, over: normalization.axes, scale: [1], shift: nil, epsilon: normalization.epsilon, named: node.name))
+    }
+
+    private mutating func run(_ node: ONNXModel.Node) throws {
+        try checkNew(node.outputs, of: node)
         if node.operation == "Constant", let tensor = node.attributes["value"]?.tensor, let name = node.outputs.first {
             tensors[name] = tensor
         } else if let constant = try computed(node) {

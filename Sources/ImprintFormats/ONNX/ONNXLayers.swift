@@ -144,8 +144,12 @@ extension ONNXImporter {
         guard node.outputs.dropFirst().allSatisfy(\.isEmpty) else {
             throw unsupported(node, "with the mean and the deviation as results, expected the normalized values only")
         }
+        let (x, axis) = (try activation(0, node), node.attributes["axis"]?.integer ?? -1)
+        guard let first = x.place(ofAxis: axis) else {
+            throw ImportError.Problem.malformed(reason: "\(node.name) has the axis \(axis) of \(x.dimensions)")
+        }
         return try assembler.normalizeLayer(
-            activation(0, node), from: node.attributes["axis"]?.integer ?? -1, scale: known(1, node).floats,
+            x, over: Array(first..<x.axes.count), scale: known(1, node).floats,
             shift: constant(2, node)?.floats, epsilon: node.attributes["epsilon"]?.float ?? 1e-5, named: node.name)
     }
 

@@ -145,13 +145,16 @@ extension ONNXImporter {
         let x = try activation(0, node)
         let places = try known(1, node)
         let axis = node.attributes["axis"]?.integer ?? 0
-        guard let place = x.place(ofAxis: axis), let numbers = places.integers, places.shape.count <= 1 else {
+        guard let place = x.place(ofAxis: axis), let numbers = places.integers else {
             throw unsupported(node, "along axis \(axis) at \(places.shape) places")
         }
         let length = x.dimensions[place]
         var y = try assembler.select(x, along: axis, numbers.map { $0 < 0 ? $0 &+ length : $0 }, named: node.name)
         if places.shape.isEmpty { y.axes.remove(at: place) }
-        return y
+        guard places.shape.count > 1 else { return y }
+        let dimensions = x.dimensions
+        return try assembler.reshape(
+            y, to: dimensions[..<place] + places.shape + dimensions[(place + 1)...], named: node.name)
     }
 
     /// ReduceMean.

@@ -1,8 +1,8 @@
 """Exports a network of torchvision with random weights by torch.onnx: export_torchvision.py FOLDER NETWORK EXPORTER
 
-EXPORTER is "dynamo" (the exporter of torch.export, weights in a file beside) or "script" (the older one). FOLDER gets
-model.onnx, `image` (float32, rows, columns, channels) and `logits`, what ONNX Runtime makes of it; printed are the
-versions as JSON. It ran with torch 2.15.0, torchvision 0.29.2, onnx 1.23.2, onnxscript 0.7.2, onnxruntime 1.32.0.
+EXPORTER is "dynamo" (the exporter of torch.export, weights in a file beside), "script" (the older one, operator set 17)
+or "script-13" (operator set 13). FOLDER gets model.onnx, `image` (float32, rows, columns, channels) and `logits`, what
+ONNX Runtime makes of it; printed are the versions as JSON. It ran with torch 2.15.0, torchvision 0.29.2, onnx 1.23.2, onnxscript 0.7.2, onnxruntime 1.32.0.
 """
 
 import json
@@ -34,6 +34,12 @@ if norms:
     with torch.no_grad():
         for _ in range(2):
             model(torch.randn(4, 3, side, side))
+for module in model.modules():
+    if isinstance(module, torch.nn.LayerNorm):
+        torch.nn.init.uniform_(module.weight, 0.5, 1.5)
+        torch.nn.init.normal_(module.bias, 0, 0.2)
+    if hasattr(module, "layer_scale"):
+        torch.nn.init.uniform_(module.layer_scale, 0.2, 1)
 model.eval()
 
 image = torch.randn(1, 3, side, side)
@@ -43,7 +49,8 @@ output, sys.stdout = sys.stdout, sys.stderr
 if exporter == "dynamo":
     torch.onnx.export(model, (image,), file, dynamo=True, external_data=True, verbose=False)
 else:
-    torch.onnx.export(model, (image,), file, dynamo=False, opset_version=17)
+    version = 13 if exporter == "script-13" else 17
+    torch.onnx.export(model, (image,), file, dynamo=False, opset_version=version)
 sys.stdout = output
 
 session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])

@@ -462,6 +462,43 @@ def transposed_sizes():
     return m.head()
 
 
+def written_layer_norm():
+    """As exporters write it before operator set 17: over the last axis, over the second, and over all values."""
+    m = Model(13)
+
+    def normalize(axes, square, epsilon):
+        x = m.x
+        difference = m.node("Sub", [x, m.add("ReduceMean", x=x, axes=axes)])
+        squared = m.node("Mul", [difference] * 2) if square == "Mul" else m.add("Pow", np.float32(2), x=difference)
+        variance = m.add("ReduceMean", x=squared, axes=axes)
+        m.node("Div", [difference, m.add("Sqrt", x=m.add("Add", np.float32(epsilon), x=variance))])
+
+    m.conv(5, 3, [3, 3], strides=[2, 2])
+    m.add("Transpose", perm=[0, 2, 3, 1])
+    normalize([-1], "Pow", 1e-6)
+    m.add("Mul", numbers(5, around=1))
+    m.add("Add", numbers(5))
+    m.add("Transpose", perm=[0, 3, 1, 2])
+    m.conv(4, 5, [1, 1])
+    normalize([1], "Mul", 0.5)
+    m.add("Mul", numbers(4, 1, 1, around=1))
+    m.conv(3, 4, [2, 2])
+    normalize([1, 2, 3], "Pow", 1e-5)
+    m.add("Add", numbers(3, 1, 1))
+    return m.head()
+
+
+def gathered_axes():
+    """A Gather that only gives an axis more axes, as torch.export writes as_strided."""
+    m = Model(13)
+    m.conv(6, 3, [3, 3])
+    m.add("GlobalAveragePool")
+    m.add("Reshape", m.ints(-1))
+    m.add("Gather", np.arange(6, dtype=np.int64)[::-1].reshape(1, 6, 1, 1).copy(), axis=0)
+    m.conv(4, 6, [1, 1])
+    return m.head()
+
+
 def sigmoid_map():
     """An end that spans height and width, in the order of channels, rows, columns."""
     m = Model(13)
@@ -627,6 +664,8 @@ FIXTURES = {
     "gelu": gelu,
     "layer-norm": layer_norm,
     "convnext": convnext,
+    "written-layer-norm": written_layer_norm,
+    "gathered-axes": gathered_axes,
     "transposed": transposed,
     "transposed-sizes": transposed_sizes,
 }

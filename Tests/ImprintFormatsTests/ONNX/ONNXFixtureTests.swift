@@ -19,7 +19,7 @@ private let fixtures = ImportFixtures("ONNX")
     }
 
     @Test("All fixtures are there")
-    func all() { #expect(fixtures.expected.count == 43) }
+    func all() { #expect(fixtures.expected.count == 45) }
 
     private func layers(_ name: String) throws -> [String] {
         try read(name).weights.network.nodes.map { type(of: $0.layer).kind }
@@ -61,6 +61,11 @@ private let fixtures = ImportFixtures("ONNX")
         #expect(gelu.filter { $0 == "gelu" }.count == 5)
         #expect(gelu.filter { $0 == "multiply" }.count == 1, "what is not quite a GELU stays as it is written")
         #expect(try layers("layer-norm.onnx").filter { $0 == "layerNormalization" }.count == 2)
+        #expect(
+            try layers("written-layer-norm.onnx") == [
+                "convolution", "layerNormalization", "convolution", "layerNormalization", "convolution", "flatten",
+                "selectChannels", "layerNormalization", "affine", "dense", "softmax",
+            ])
     }
 
     @Test("Transposed convolutions keep the sizes that the file gives")

@@ -12,12 +12,12 @@ import Testing
 struct TorchInteropTests {
     static let networks = [
         "mobilenet_v2", "resnet50", "inception_v3", "squeezenet1_1", "densenet121", "efficientnet_b0", "vgg11",
-        "shufflenet_v2_x1_0",
+        "shufflenet_v2_x1_0", "convnext_tiny",
     ]
 
     @Test(
         "Logits are ONNX Runtime's within a thousandth of the largest, whichever exporter wrote the file",
-        arguments: networks, ["dynamo", "script"])
+        arguments: networks, ["dynamo", "script", "script-13"])
     func logits(network: String, exporter: String) throws {
         try withTemporaryFolder { folder in
             _ = try Python.output(
