@@ -46,8 +46,8 @@ extension WeightsFile {
     /// models", 2018), in each number of the head and of the weights that anyone has factors for; added labels are left out.
     /// docs/merging.md says what this promises.
     /// - Parameter personalizations: One of each user, in any order. Copies are refused; two different ones of the same user cannot be detected.
-    /// - Throws: `WeightsFileError` where one of them was made for another model, does not fit or is a copy of another one, `ImprintError.invalidSetting` for none of
-    ///   them or a setting outside its range, `NetworkError.outOfMemory`.
+    /// - Throws: `WeightsFileError` if one of them was made for another model, does not fit or is a copy of another one,
+    ///   `ImprintError.invalidSetting` if there are none or a setting is out of range, `NetworkError.outOfMemory`.
     public func merging(_ personalizations: [Personalization], options: MergeOptions = MergeOptions()) throws -> Merge {
         try options.check()
         guard !personalizations.isEmpty else {

@@ -3,8 +3,8 @@ internal import ImprintImages
 
 /// The photos of a run that could be read at its start and no longer can be.
 ///
-/// The run continues without them while enough are left. Enough means, of the training photos and of the validation photos separately: at least half of them, and at least one of every label
-/// that had any.
+/// The run continues without them while enough are left. Enough means, of the training photos and of the validation photos
+/// separately: at least half of them, and at least one of every label that had any.
 struct VanishedPhotos {
     /// The training or the validation photos.
     private struct Side {

@@ -16,7 +16,8 @@ public struct ONNXOptions: Sendable {
 }
 
 extension WeightsFile {
-    /// Writes the model as ONNX (operator set 13, or 17 with a `LayerNormalization`, IR version 8) at `url`, which is replaced as `AtomicFile` does it.
+    /// Writes the model as ONNX (operator set 13, or 17 with a `LayerNormalization`, IR version 8) at `url`, which is replaced
+    /// as `AtomicFile` does it.
     ///
     /// The graph takes "input" [batch, channels, height, width], RGB or grey, and gives [batch, labels]. Labels, preprocessing and
     /// network are in the metadata as JSON: `imprint.labels`, `imprint.preprocessing`, `imprint.network`; `imprint.input` is

@@ -105,7 +105,9 @@ private struct Search {
         let node = nodes[index]
         guard node.attributes["keepdims"]?.integer ?? 1 != 0 else { return nil }
         if let axes = node.attributes["axes"] { return axes.integers }
-        guard node.inputs.count == 2, let tensor = tensors[node.inputs[1]] else { return nil }
+        guard node.inputs.count == 2, let tensor = tensors[node.inputs[1]], tensor.shape.count == 1,
+            tensor.shape[0] <= NetworkAssembler.greatestRank
+        else { return nil }
         return try tensor.constant().integers
     }
 

@@ -1,8 +1,9 @@
 """Exports a network of torchvision with random weights by torch.onnx: export_torchvision.py FOLDER NETWORK EXPORTER
 
 EXPORTER is "dynamo" (the exporter of torch.export, weights in a file beside), "script" (the older one, operator set 17)
-or "script-13" (operator set 13). FOLDER gets model.onnx, `image` (float32, rows, columns, channels) and `logits`, what
-ONNX Runtime makes of it; printed are the versions as JSON. It ran with torch 2.15.0, torchvision 0.29.2, onnx 1.23.2, onnxscript 0.7.2, onnxruntime 1.32.0.
+or "script-13" (operator set 13). FOLDER gets model.onnx, `image` (float32, rows, columns, channels) and `logits`, the
+result of ONNX Runtime; the versions are printed as JSON. It ran with torch 2.15.0, torchvision 0.29.2, onnx 1.23.2,
+onnxscript 0.7.2, onnxruntime 1.32.0.
 """
 
 import json
