@@ -41,6 +41,10 @@ class Failure(Exception):
     """What went wrong, in words for the one who runs this."""
 
 
+class Refused(Failure):
+    """Chromium's answer that it cannot do what it was asked, for example while a page reloads."""
+
+
 class Browser:
     """A Chromium with one page, for as long as the `with` block lasts."""
 
@@ -175,7 +179,7 @@ class Browser:
             message = self.receive(f"{method} was not answered")
             if message.get("id") == number:
                 if "error" in message:
-                    raise Failure(f"{method}: {message['error']['message']}")
+                    raise Refused(f"{method}: {message['error']['message']}")
                 return message["result"]
 
     def open(self, url):
@@ -189,17 +193,30 @@ class Browser:
 
     def evaluate(self, expression):
         """The value of a JavaScript expression, a promise's too."""
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        value, error = self.attempt(expression)
+        if error:
+            raise Failure(error)
+        return value
+
+    def attempt(self, expression):
+        """The value of a JavaScript expression and `None`, or `None` and why it has none."""
+        try:
+            answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        except Refused as refused:
+            return None, str(refused)
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]
             text = details.get("exception", {}).get("description") or details.get("text")
-            raise Failure(f"the expression {expression!r} failed: {text}")
-        return answer["result"].get("value")
+            return None, f"the expression {expression!r} failed: {text}"
+        return answer["result"].get("value"), None
 
     def wait_until(self, expression):
+        """Waits until an expression is true. While a page reloads, the elements that the expression reads may be missing."""
+        error = None
         while True:
-            self.check_time(f"{expression!r} did not become true")
-            if self.evaluate(expression):
+            self.check_time(error or f"{expression!r} did not become true")
+            value, error = self.attempt(expression)
+            if value:
                 return
             time.sleep(0.05)
 
@@ -214,17 +231,26 @@ class Browser:
     def press(self, selector, seconds):
         """Presses the mouse in the middle of an element, which is brought into view."""
         quoted = json.dumps(selector)
-        self.wait_until(f"document.querySelector({quoted})?.checkVisibility() === true")
-        place = self.evaluate(f"""(() => {{
-            const element = document.querySelector({quoted});
-            element.scrollIntoView({{ block: "center", behavior: "instant" }});
-            const box = element.getBoundingClientRect();
-            return {{ x: box.x + box.width / 2, y: box.y + box.height / 2 }};
-        }})()""")
-        mouse = dict(place, button="left", clickCount=1)
-        self.call("Input.dispatchMouseEvent", type="mousePressed", **mouse)
-        time.sleep(seconds)
-        self.call("Input.dispatchMouseEvent", type="mouseReleased", **mouse)
+        while True:
+            self.check_time(f"{selector} was not hit by the mouse")
+            self.wait_until(f"document.querySelector({quoted})?.checkVisibility() === true")
+            place = self.evaluate(f"""(() => {{
+                const element = document.querySelector({quoted});
+                element.scrollIntoView({{ block: "center", behavior: "instant" }});
+                window.wasMissed = false;
+                addEventListener("pointerdown", (event) => {{ window.wasMissed = !event.composedPath().includes(element); }},
+                    {{ capture: true, once: true }});
+                const box = element.getBoundingClientRect();
+                return {{ x: box.x + box.width / 2, y: box.y + box.height / 2 }};
+            }})()""")
+            mouse = dict(place, button="left", clickCount=1)
+            self.call("Input.dispatchMouseEvent", type="mousePressed", **mouse)
+            # A page that changes on its own may move the element before the mouse comes down.
+            wasMissed, _ = self.attempt("window.wasMissed")
+            time.sleep(0 if wasMissed else seconds)
+            self.call("Input.dispatchMouseEvent", type="mouseReleased", **mouse)
+            if not wasMissed:
+                return
 
     def key(self, name, seconds, shift):
         """Presses a key."""
