@@ -24,8 +24,7 @@ public enum ImprintError: DescribedError, Equatable {
     case unfinishedCheckpoint(file: String, epoch: Int, of: Int)
     /// A model that spots a mark says where it is, but not what speaks for it.
     case noSaliency(network: String)
-    /// More than half of the photos that were read at the start cannot be read any more, or none to measure on, or none without a mark
-    /// can; the reason is that of one of them. The file holds what was done, where checkpoints are written.
+    /// More than half of the photos that were read at the start, or all of a label, cannot be read any more; the reason says which. The file holds what was done, where checkpoints are written.
     case photosLost(reason: String, checkpoint: String?)
     /// Spotting marks takes exactly one label beside theirs; the folder has none, or several.
     case notOneLabelWithoutMark(found: [String], marks: [String], folder: String)

@@ -40,6 +40,14 @@ package enum OutputKind: String, CaseIterable, Sendable {
         }
     }
 
+    /// The name in a sentence: "a model file", "an ONNX model".
+    package var withArticle: String {
+        switch self {
+        case .auditReport, .onnxModel: "an \(rawValue)"
+        default: "a \(rawValue)"
+        }
+    }
+
     /// The metadata key of the format version of a feature cache.
     package static let featureCacheKey = "imprint.features"
 }

@@ -149,7 +149,7 @@ struct FolderListing {
 extension FolderListing {
     /// The names in a folder, as the file system has them.
     ///
-    /// `FileManager` leaves out or changes names that are not UTF-8, which would cost a label or photos without a word.
+    /// `FileManager` leaves out or changes names that are not UTF-8, which would silently drop a label or photos.
     private static func names(in url: URL) throws(ImageError) -> [String] {
         guard let stream = opendir(url.displayPath) else {
             throw .unreadable(file: url, reason: String(cString: strerror(errno)))

@@ -63,7 +63,9 @@ public struct Preparation: Sendable, Hashable {
     public func run(
         _ folder: ImageFolder, into output: URL, workers: Workers, onProgress: (Int) -> Void = { _ in }
     ) throws -> Outcome {
-        try checkApart(folder.url, output)
+        // The folders of labels may be links to other places.
+        let places = Set(folder.items.map { $0.url.deletingLastPathComponent() }).sorted { $0.path < $1.path }
+        for originals in [folder.url] + places { try checkApart(originals, output) }
         try claim(output)
         let targets = try Self.targets(of: folder, in: output)
         let sources = folder.items.map(folder.path)

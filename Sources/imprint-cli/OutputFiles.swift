@@ -10,7 +10,7 @@ struct OutputFile {
     let kind: OutputKind
 }
 
-/// Checks, before a verb starts, that the files it writes cost the user nothing: no file that it reads, and no existing file except an
+/// Checks, before a verb starts, that the files it writes replace nothing of the user's: no file that it reads, and no existing file except an
 /// earlier one of the same kind that Imprint wrote (`OutputKind.canReplace`).
 ///
 /// - Parameters:
@@ -32,9 +32,22 @@ func checkOutputs(_ outputs: [OutputFile], inputs: [(role: String, path: String)
         }
         if !output.kind.canReplace(URL(filePath: output.path)) {
             throw refusal(
-                "the file exists and is not a \(output.kind.rawValue) that Imprint wrote, so it is not replaced")
+                "the file exists and is not \(output.kind.withArticle) that Imprint wrote, so it is not replaced")
         }
     }
+}
+
+/// The path to write a file to after a long job: the chosen one, or a free one beside it if another file was put there meanwhile.
+func vacantPath(_ path: String, _ kind: OutputKind) -> String {
+    if kind.canReplace(URL(filePath: path)) { return path }
+    let url = URL(filePath: path)
+    let (stem, suffix) = (url.deletingPathExtension().path, url.pathExtension.isEmpty ? "" : "." + url.pathExtension)
+    let candidates = (2...).lazy.map { "\(stem)-\($0)\(suffix)" }
+    let vacant = candidates.first { !FileManager.default.fileExists(atPath: $0) } ?? path
+    Terminal.warn(
+        "\(path): another file was put here meanwhile, which is not \(kind.withArticle) that Imprint wrote; writing to "
+            + "\(vacant) instead.")
+    return vacant
 }
 
 /// The path with symbolic links followed, so that two paths to one file are equal.

@@ -11,6 +11,8 @@ enum Terminal {
     static func prepare() {
         // A closed pipe must not end a job that writes files. `emit` and `show` end the process themselves.
         signal(SIGPIPE, SIG_IGN)
+        // Beyond the limit of the size of files, writing fails with an error that names the file.
+        signal(SIGXFSZ, SIG_IGN)
         // A stream that is closed would lend its number to the next file that is opened, and print into it.
         for stream in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] where fcntl(stream, F_GETFD) == -1 {
             _ = open("/dev/null", O_RDWR)

@@ -62,7 +62,9 @@ struct TrainCommand: AsyncParsableCommand {
                 + [report].compactMap { $0 }.map { OutputFile(option: "--report", path: $0, kind: .trainingReport) },
             inputs: [options.baseOptions.base].compactMap { $0 }.map { ("the base model", $0) }
                 + artworkOptions.artwork.map { ("the artwork", $0.source) }
-                + [checkpoint].compactMap { $0 }.map { ("the checkpoint", $0 + "/" + CheckpointOptions.fileName) })
+                + [checkpoint].compactMap { $0 }.flatMap {
+                    [("the checkpoint", $0 + "/" + CheckpointOptions.fileName), ("the folder of the checkpoint", $0)]
+                })
     }
 
     func run() async throws {
@@ -114,6 +116,7 @@ struct TrainCommand: AsyncParsableCommand {
             live?.show(event)
         }
         guard let result else { throw ExitCode.failure }
+        let output = vacantPath(output, .model)
         do {
             try result.weights.write(to: URL(filePath: output))
         } catch {
@@ -123,7 +126,10 @@ struct TrainCommand: AsyncParsableCommand {
         interrupt.end()
         try monitor.finish(result, output: output)
         // The threads that tasks share are for the page that follows the run.
-        if let report { try await onThreadOfItsOwn { try write(report, of: result, data.photos) } }
+        if let report {
+            let path = vacantPath(report, .trainingReport)
+            try await onThreadOfItsOwn { try write(path, of: result, data.photos) }
+        }
         let isWhole = result.ending != .stopped && result.ending != .photosLost
         if !isWhole || result.checkpointFailure != nil { throw ExitCode.failure }
     }
@@ -131,11 +137,15 @@ struct TrainCommand: AsyncParsableCommand {
     private func write(_ report: String, of result: TrainingResult, _ folder: ImageFolder) throws {
         var bar = ProgressBar()
         defer { bar.clear() }
-        let validation = try options.validationFolder.map { try ImageFolder(at: $0, minimumClasses: 1) }
         let workers = Workers(common.threadCount)
-        let total = folder.items.count + (validation?.items.count ?? 0)
-        let audit = Audit(folder, validation: validation, workers: workers) {
-            bar.draw("auditing", done: $0, of: total)
+        var audit: Audit?
+        // Photos that vanished cannot be audited.
+        if result.photosLost == nil {
+            let validation = try options.validationFolder.map { try ImageFolder(at: $0, minimumClasses: 1) }
+            let total = folder.items.count + (validation?.items.count ?? 0)
+            audit = Audit(folder, validation: validation, workers: workers) {
+                bar.draw("auditing", done: $0, of: total)
+            }
         }
         let command = (["imprint", "train", data, "--output", output] + artworkOptions.arguments + options.arguments)
             .map(shellQuoted)

@@ -144,6 +144,49 @@ import Testing
         }
     }
 
+    @Test("Files that appear while a run goes on are not replaced: the model and the report go beside them")
+    func foreignFiles() throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 16)
+            let run = try shell(
+                """
+                touch lines
+                $imprint train photos --output m.imprint --report r.html --checkpoint run --checkpoint-interval 0.1 --epochs 100000 \\
+                    --input-size 16 --width 0.25 --minutes 0.1 --json > lines &
+                while [ $(wc -l < lines) -lt 3 ]; do sleep 0.05; done
+                echo mine | tee m.imprint > r.html
+                echo mine > mine && mv mine run/checkpoint.safetensors
+                wait $!
+                """, folder: folder)
+            #expect(run.status == 1, "the checkpoint could not be written")
+            for name in ["m.imprint", "r.html", "run/checkpoint.safetensors"] {
+                #expect(try String(contentsOf: folder.appending(path: name), encoding: .utf8) == "mine\n", "\(name)")
+            }
+            #expect(run.errors.contains("m.imprint: another file was put here meanwhile"), "\(run.errors)")
+            #expect(run.errors.contains("another file took the place of the checkpoint"), "\(run.errors)")
+            #expect(try imprint("inspect", "m-2.imprint", folder: folder).status == 0)
+            #expect(
+                try String(contentsOf: folder.appending(path: "r-2.html"), encoding: .utf8).hasPrefix("<!doctype html>")
+            )
+        }
+    }
+
+    @Test("Beyond the limit of the size of files, writing is an error that names the file, and leaves nothing behind")
+    func fileSizeLimit() throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 16)
+            #expect(
+                try imprint(
+                    "train", "photos", "--output", "m.imprint", "--epochs", "1", "--input-size", "16", folder: folder
+                ).status == 0)
+            let before = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+            let run = try shell("ulimit -f 4\n$imprint export m.imprint --to onnx --output o.onnx", folder: folder)
+            #expect(
+                run.status == 1 && run.errors.contains("o.onnx: cannot be written (File too large)"), "\(run.errors)")
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == before)
+        }
+    }
+
     @Test("Memory that is not to be had is an error that says so")
     func outOfMemory() throws {
         // A file of a few hundred bytes whose network takes a gigabyte.

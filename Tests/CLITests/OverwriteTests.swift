@@ -55,7 +55,7 @@ import Testing
                     #expect(run.status == 64, "\(file): \(run.errors)")
                     #expect(
                         run.errors.contains(
-                            "target.png: the file exists and is not a \(output.kind.rawValue) that Imprint wrote"),
+                            "target.png: the file exists and is not \(output.kind.withArticle) that Imprint wrote"),
                         "\(run.errors)")
                     #expect(try Data(contentsOf: target) == before, "\(file)")
                 }

@@ -222,6 +222,25 @@ import Testing
         }
     }
 
+    @Test(
+        "The originals are not at risk through links to the folders of labels", arguments: ["photos/l/new", "photos/l"])
+    func linkedLabels(output: String) throws {
+        try withTemporaryFolder { root in
+            let data = root.appending(path: "data")
+            try write(.scene(1), to: root.appending(path: "photos/l/1.png"))
+            try FileManager.default.createDirectory(at: data, withIntermediateDirectories: true)
+            try FileManager.default.createSymbolicLink(
+                at: data.appending(path: "l"), withDestinationURL: root.appending(path: "photos/l"))
+            let before = try files(root)
+            let error = #expect(throws: PreparationError.self) { try prepare(data, root.appending(path: output)) }
+            guard case .originalsAtRisk = error else {
+                Issue.record("\(String(describing: error))")
+                return
+            }
+            #expect(try files(root) == before)
+        }
+    }
+
     @Test("Another folder is refused by what it holds") func foreignFolders() throws {
         try withTemporaryFolder { root in
             let (data, output) = (root.appending(path: "data"), root.appending(path: "data2"))

@@ -50,6 +50,8 @@ import Testing
                 let end = try run(folder, configuration(), checkpoints: checkpoints)
                 #expect(end.ending == .completed && end.weights.training?.history.count == 6)
                 #expect(end.evaluation != nil && expected.evaluation != nil)
+                // Steps of the epoch that was interrupted are in the model, but not in another run.
+                #expect(expected.isRepeatable && !end.isRepeatable)
             }
         }
     }
@@ -129,6 +131,46 @@ import Testing
                 let best = try #require(losses.indices.min { losses[$0] < losses[$1] })
                 let kept = try #require(result.weights.training?.keptEpoch)
                 #expect(kept == best + 1 || (best < 2 && kept <= 2), "kept \(kept), losses \(losses)")
+            }
+        }
+    }
+
+    @Test("A resumed run compares epochs on the validation photos that are back") func comparisonAfterResuming() throws
+    {
+        try withPictures(perLabel: 12) { folder in
+            try withPictures(perLabel: 8, seed: 1) { validation in
+                // One label is kept back, which no epoch gets right: without it, the loss is far lower.
+                let hard = validation.appending(path: "left")
+                try FileManager.default.removeItem(at: hard)
+                try FileManager.default.createDirectory(at: hard, withIntermediateDirectories: true)
+                for index in 0..<4 {
+                    try FileManager.default.copyItem(
+                        at: folder.appending(path: "right/\(index).png"), to: hard.appending(path: "\(index).png"))
+                }
+                let configuration = configuration(epochs: 5) {
+                    $0.validation = .folder(validation)
+                    $0.keepsGroupsTogether = false
+                    // A rate at which the fourth epoch is better than the third, but not than the third without the hard photos.
+                    $0.learningRate = 0.001
+                    $0.schedule = .constant
+                    $0.calibrates = false
+                }
+                try withTemporaryFolder { place in
+                    let checkpoints = CheckpointOptions(
+                        folder: place.appending(path: "run"), interval: .seconds(1000), resumes: true)
+                    let away = place.appending(path: "away")
+                    let result = try run(folder, configuration, checkpoints: checkpoints, afterEpoch: 3) {
+                        try? FileManager.default.moveItem(at: hard, to: away)
+                    }
+                    #expect(result.ending == .photosLost)
+                    try FileManager.default.moveItem(at: away, to: hard)
+                    let end = try run(folder, configuration, checkpoints: checkpoints)
+                    let record = try #require(end.weights.training)
+                    let losses = record.history.compactMap(\.validationLoss)
+                    let best = try #require(losses.indices.min { losses[$0] < losses[$1] })
+                    #expect(
+                        losses.count == 5 && record.keptEpoch == best + 1, "kept \(record.keptEpoch ?? 0) of \(losses)")
+                }
             }
         }
     }

@@ -33,6 +33,9 @@ final class LostPhotos: Sendable {
         if let problem { throw problem }
     }
 
+    /// Whether too few validation photos are left to measure on.
+    var affectsValidation: Bool { state.withLock { $0.vanished.affectsValidation } }
+
     /// Why a photo is lost; `nil` where it is not.
     func reason(for picture: PatchSource) -> ImageError? {
         picture.photo.flatMap { photo in state.withLock { $0.reasons[photo] } }

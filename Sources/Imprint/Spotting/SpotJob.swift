@@ -125,11 +125,11 @@ final class SpotJob {
             throw ImprintError.stoppedTooEarly(checkpoint: run.writer.path)
         }
         var model: (weights: WeightsFile, evaluation: Evaluation?)?
-        if photosLost == nil {
+        if !images.lost.affectsValidation {
             do {
                 model = try self.model(run, measuring: true)
             } catch let error as ImageError {
-                photosLost = try lostPhotos(run, error)
+                photosLost = try photosLost ?? lostPhotos(run, error)
             }
         }
         let (weights, evaluation) = try model ?? self.model(run, measuring: false)
@@ -234,7 +234,8 @@ final class SpotJob {
         while true {
             let known = lost.count
             let measured = try measure(run, run.session.average)
-            guard lost.count > known, run.session.progress.best != nil else { return measured }
+            let hasFewer = lost.count > known || run.session.comparesBestAgain
+            guard hasFewer, run.session.progress.best != nil else { return measured }
             run.session.compareBest(
                 loss: try measure(run, run.session.best).map { Float($0.evaluation.logLoss) })
         }

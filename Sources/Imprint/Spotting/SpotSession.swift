@@ -17,6 +17,8 @@ final class SpotSession {
     /// The parameters of the best phase.
     let best: Parameters
     private(set) var progress: TrainingProgress
+    /// Whether the best phase has to be measured again: photos vanished before the run was resumed, and may be back.
+    private(set) var comparesBestAgain = false
     private let parameters: Parameters
     private let plan: Plan
     private let loss: SpotLoss
@@ -112,14 +114,17 @@ final class SpotSession {
     }
 
     /// Takes the validation loss of the best phase on the photos that are left, for comparison with the phases that follow.
-    func compareBest(loss: Float?) { progress.bestLoss = loss }
+    func compareBest(loss: Float?) {
+        progress.bestLoss = loss
+        comparesBestAgain = false
+    }
 
     func add(seconds: Double) { progress.secondsInEpoch += seconds }
 
     /// Photos that were lost since it was asked last; with them, no other run gives the same model.
     func takeLost() -> [SkippedImage] {
         let new = lost.takeNew()
-        if !new.isEmpty { progress.isRepeatable = false }
+        if !new.isEmpty { progress.losePhoto() }
         return new
     }
 
@@ -217,7 +222,10 @@ final class SpotSession {
             optimizer.stepCount = progress.batch
         }
         plan.passCount = progress.passes
+        defer { progress.hasLostPhotos = nil }
         guard sameImages else { return progress.changeImages() }
+        // The steps taken so far stay. The loss of the best phase has to be that on the photos that are there now.
+        comparesBestAgain = progress.hasLostPhotos == true && progress.best != nil
         if let text = checkpoint.findings {
             let findings = try JSONDecoder().decode(Findings.self, from: Data(text.utf8))
             (patches.mined, patches.found) = (findings.mined, findings.found)

@@ -63,6 +63,8 @@ final class CheckpointStore {
             if case .notACheckpoint = error.problem { throw error }
             throw ImprintError.unusableCheckpoint(reason: "\(error)")
         } catch let error as SafetensorsError {
+            // Nothing is wrong with the file if memory is short.
+            if case .outOfMemory = error.problem { throw error }
             throw ImprintError.unusableCheckpoint(reason: "\(error)")
         }
         resumed = options.resumes ? checkpoint : nil
@@ -82,6 +84,11 @@ final class CheckpointStore {
     func save(_ checkpoint: Checkpoint) throws {
         hasFailed = true
         defer { tried = clock.now }
+        guard OutputKind.checkpoint.canReplace(file) else {
+            throw FileError.cannotWrite(
+                path: file.path, reason: "another file took the place of the checkpoint, and is not replaced",
+                remedy: "move that file away")
+        }
         try checkpoint.write(to: file)
         hasFailed = false
     }

@@ -126,7 +126,7 @@ public struct TrainingResult: Sendable {
     /// Why training ended early because of its photos: more than half of the training or validation photos, or all of a label, cannot be read any
     /// more; nil otherwise.
     ///
-    /// If validation photos are affected, the model has no calibration and no evaluation.
+    /// If too few validation photos are left, the model has no calibration and no evaluation.
     public let photosLost: ImageError?
     /// Why the run could not be saved at its end; `nil` where it was, or was not to be.
     public let checkpointFailure: FileError?

@@ -133,7 +133,7 @@ final class TrainingJob {
                 guard isComplete || isOutOfTime, vanished.problem == nil else { continue }
                 measured = try run.images.validation.map { try measureEpoch(run, over: $0) }
             } catch let error as ImageError {
-                // Too few photos are left. The epoch does not count, so that a resumed run trains it again.
+                // Too few photos are left. The epoch does not count; a resumed run begins it anew.
                 guard vanished.problem != nil else { throw error }
                 continue
             }
@@ -155,7 +155,8 @@ final class TrainingJob {
         while true {
             let known = vanished.images.count
             let measured = try run.session.measure(over: validation, onLost: noteLost)
-            guard vanished.images.count > known, run.session.progress.best != nil else { return measured }
+            let hasFewer = vanished.images.count > known || run.session.comparesBestAgain
+            guard hasFewer, vanished.problem == nil, run.session.progress.best != nil else { return measured }
             try run.session.compareBest(over: validation, onLost: noteLost)
         }
     }
@@ -205,7 +206,7 @@ final class TrainingJob {
     private func checkpoint(_ run: Run, isFinished: Bool = false) -> Checkpoint {
         run.session.checkpoint(
             labels: folder.labels, settings: run.settings, images: run.images.record, seconds: clock.seconds,
-            isFinished: isFinished)
+            isFinished: isFinished, hasLostPhotos: !vanished.images.isEmpty)
     }
 
     /// The model of the best epoch, and how it does on the images to measure on.
@@ -247,7 +248,7 @@ final class TrainingJob {
             let measured = try run.session.measureBest(over: validation, onLost: noteLost)
             return vanished.affectsValidation ? nil : (validation, measured)
         } catch let error as ImageError {
-            guard vanished.affectsValidation else { throw error }
+            guard vanished.problem != nil else { throw error }
             return nil
         }
     }

@@ -17,6 +17,8 @@ final class TrainingSession {
 
     let start: TrainingConfiguration.StartingPoint
     private(set) var progress: TrainingProgress
+    /// Whether the best epoch has to be measured again: photos vanished before the run was resumed, and may be back.
+    private(set) var comparesBestAgain = false
     /// The weight of each label in the loss; `nil` where all are the same.
     let labelWeights: [Float]?
     /// The parameters of the best whole epoch.
@@ -259,9 +261,10 @@ extension TrainingSession {
 }
 
 extension TrainingSession {
-    /// Measures the best epoch on the validation photos that are left, for comparison with the epochs that follow.
+    /// Measures the best epoch on the validation photos that can be read now, for comparison with the epochs that follow.
     func compareBest(over loader: any BatchSource, onLost: (SkippedImage) -> Void) throws {
         progress.bestLoss = try measureBest(over: loader, onLost: onLost).loss
+        comparesBestAgain = false
     }
 }
 
@@ -270,7 +273,8 @@ extension TrainingSession {
 extension TrainingSession {
     /// All that the run needs to go on from here.
     func checkpoint(
-        labels: [String], settings: [String: String], images: Checkpoint.Images, seconds: Double, isFinished: Bool
+        labels: [String], settings: [String: String], images: Checkpoint.Images, seconds: Double, isFinished: Bool,
+        hasLostPhotos: Bool
     ) -> Checkpoint {
         var numbers: [Checkpoint.Numbers: [Float]] = [
             .parameters: parameters.withValues { Array($0) }, .velocities: Array(optimizer.state),
@@ -280,6 +284,7 @@ extension TrainingSession {
         var progress = progress
         progress.seconds = seconds
         progress.isFinished = isFinished
+        if hasLostPhotos { progress.losePhoto() }
         return Checkpoint(
             network: start.trained.network, labels: labels, settings: settings, images: images, progress: progress,
             numbers: numbers)
@@ -303,7 +308,13 @@ extension TrainingSession {
         progress.isFinished = false
         progress.isRepeatable =
             progress.isRepeatable && progress.plannedEpochs == configuration.epochs
-        if !sameImages { progress.changeImages() }
+        if !sameImages {
+            progress.changeImages()
+        } else if progress.hasLostPhotos == true {
+            progress.beginEpochAnew()
+            comparesBestAgain = progress.best != nil
+        }
+        progress.hasLostPhotos = nil
     }
 }
 

@@ -38,6 +38,8 @@ package struct TrainingProgress: Codable, Hashable, Sendable {
     /// The validation loss of the best epoch on the photos that are left, measured again after validation photos vanished; nil if the loss in
     /// `history` still compares.
     package var bestLoss: Float?
+    /// Whether photos vanished during the run, after which a resumed run measures the best epoch again; nil in older checkpoints.
+    package var hasLostPhotos: Bool?
     /// The first epoch (from 0) whose validation loss can be compared with the latest: the first after images were added.
     package var firstComparable = 0
     /// How long the run has taken; how much of it went into whole epochs, and into the one after these.
@@ -74,14 +76,25 @@ package struct TrainingProgress: Codable, Hashable, Sendable {
         return isBest
     }
 
+    /// Notes that a photo vanished: no other run gives the same model.
+    package mutating func losePhoto() {
+        hasLostPhotos = true
+        isRepeatable = false
+    }
+
     /// Begins the epoch anew, with other images: what was measured before does not compare.
     package mutating func changeImages() {
-        batch = 0
-        sum = Sum()
-        secondsInEpoch = 0
+        beginEpochAnew()
         firstComparable = history.count
         bestLoss = nil
         isRepeatable = false
+    }
+
+    /// Forgets the batches of the epoch after `history`.
+    package mutating func beginEpochAnew() {
+        batch = 0
+        sum = Sum()
+        secondsInEpoch = 0
     }
 
     /// How many epochs that compare have passed without a lesser validation loss.

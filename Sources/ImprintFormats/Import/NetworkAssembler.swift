@@ -60,7 +60,7 @@ struct NetworkAssembler {
     /// - Throws: `ImportError.Problem` where it would be more than the file's size accounts for.
     mutating func reserve(_ bytes: Int, for name: String) throws(ImportError.Problem) {
         guard bytes <= room else {
-            throw .exceedsLimit(reason: "\(name) makes of its numbers more than the file has, many times over")
+            throw .exceedsLimit(reason: "\(name) needs many times more numbers than the file has")
         }
         room -= bytes
     }

@@ -26,7 +26,7 @@ struct FoldingBudget {
         memory -= bytes
         work -= bytes
         guard memory >= 0, work >= 0 else {
-            throw .exceedsLimit(reason: "\(node) makes of known numbers more than the file has, many times over")
+            throw .exceedsLimit(reason: "\(node) computes constants many times larger than the file")
         }
         kept[name] = bytes
     }

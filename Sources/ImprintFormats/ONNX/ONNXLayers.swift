@@ -148,9 +148,29 @@ extension ONNXImporter {
         guard let first = x.place(ofAxis: axis) else {
             throw ImportError.Problem.malformed(reason: "\(node.name) has the axis \(axis) of \(x.dimensions)")
         }
+        let lengths = Array(x.dimensions[first...])
         return try assembler.normalizeLayer(
-            x, over: Array(first..<x.axes.count), scale: known(1, node).floats,
-            shift: constant(2, node)?.floats, epsilon: node.attributes["epsilon"]?.float ?? 1e-5, named: node.name)
+            x, over: Array(first..<x.axes.count), scale: broadcast(known(1, node), to: lengths, node),
+            shift: constant(2, node).map { try broadcast($0, to: lengths, node) },
+            epsilon: node.attributes["epsilon"]?.float ?? 1e-5, named: node.name)
+    }
+
+    /// The numbers of a constant broadcast to a shape, as in NumPy; one number stays one.
+    private func broadcast(_ constant: Constant, to shape: [Int], _ node: ONNXModel.Node) throws -> [Float] {
+        let numbers = constant.floats
+        if numbers.count == 1 || constant.shape == shape { return numbers }
+        // A leading axis may be that of the batch, of length 1.
+        let own = Array(constant.shape.drop { $0 == 1 })
+        let zeros = Constant(shape: shape, floats: Array(repeating: 0, count: shape.reduce(1, *)))
+        let sum = Constant.combined(
+            [Constant(shape: own, floats: numbers), zeros], upTo: zeros.floats.count, whole: +, +)
+        guard let sum, sum.shape == shape else {
+            throw ImportError.Problem.malformed(
+                reason:
+                    "\(node.name) has a scale or shift of the shape \(constant.shape), expected one that broadcasts to \(shape)"
+            )
+        }
+        return sum.floats
     }
 
     /// Gelu.

@@ -12,7 +12,7 @@ struct WrittenNormalization {
 
     /// The normalizations of a graph by the index of their last node, the division.
     static func all(in graph: ONNXModel.Graph) throws -> [Int: WrittenNormalization] {
-        // A search only for graphs that have what it takes.
+        // A graph without a square root has no such normalization.
         guard graph.nodes.contains(where: { $0.operation == "Sqrt" }) else { return [:] }
         let search = Search(graph)
         var found: [Int: WrittenNormalization] = [:]

@@ -73,7 +73,7 @@ extension Safetensors {
     private static func checked(_ tensors: [TensorSource]) -> [TensorSource] {
         var names: Set = ["__metadata__"]
         for tensor in tensors {
-            precondition(names.insert(tensor.name).inserted, "a tensor cannot be named \(tensor.name), or two are")
+            precondition(names.insert(tensor.name).inserted, "the tensor name \(tensor.name) is reserved or used twice")
         }
         return tensors
     }

@@ -35,7 +35,7 @@ final class DecodingMemory: @unchecked Sendable {
         _ needed: Int, for header: ImageHeader, file: URL, _ body: () throws(ImageError) -> Result
     ) throws(ImageError) -> Result {
         guard needed > Self.smallByteCount else {
-            guard SystemMemory.allows(needed) else { throw Self.failure(needed, of: 0, header, file) }
+            guard SystemMemory.allows(needed) else { throw Self.failure(needed, of: available(), header, file) }
             return try body()
         }
         condition.lock()

@@ -590,6 +590,16 @@ def layer_norm():
     return m.head()
 
 
+def layer_norm_broadcast():
+    """Scales and shifts that are broadcast: by channel, by row and by column."""
+    m = Model(17)
+    m.conv(4, 3, [3, 3])
+    m.add("Flatten", x=m.add("LayerNormalization", numbers(4, 1, 1, around=1), numbers(1, 7, 1), axis=1))
+    m.add("Reshape", m.ints(0, 4, 7, 6))
+    m.add("Flatten", x=m.add("LayerNormalization", numbers(6, around=1), numbers(1, 1, 7, 6), axis=1))
+    return m.head()
+
+
 def layer_norm_pixel(m, channels):
     m.add("Transpose", perm=[0, 2, 3, 1])
     m.add("LayerNormalization", numbers(channels, around=1), numbers(channels), axis=-1, epsilon=1e-6)
@@ -668,6 +678,7 @@ FIXTURES = {
     "gathered-axes": gathered_axes,
     "transposed": transposed,
     "transposed-sizes": transposed_sizes,
+    "layer-norm-broadcast": layer_norm_broadcast,
 }
 # Models that are refused: they do not give one score for each label.
 MAPS = {"sigmoid-map"}

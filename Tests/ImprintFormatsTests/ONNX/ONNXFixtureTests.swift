@@ -19,7 +19,7 @@ private let fixtures = ImportFixtures("ONNX")
     }
 
     @Test("All fixtures are there")
-    func all() { #expect(fixtures.expected.count == 45) }
+    func all() { #expect(fixtures.expected.count == 46) }
 
     private func layers(_ name: String) throws -> [String] {
         try read(name).weights.network.nodes.map { type(of: $0.layer).kind }
