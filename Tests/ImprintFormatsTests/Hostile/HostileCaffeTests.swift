@@ -167,7 +167,7 @@ import Testing
                 + (0..<60).map { "layer { name: 'c' type: 'Concat' bottom: 'x' bottom: 'x' top: 'x' }\n# \($0)\n" }
                 .joined()
         },
-        model("1,000 factors of 160,000 channels", .exceedsLimit, "many times over") {
+        model("1,000 factors of 160,000 channels", .exceedsLimit, "many times") {
             "input: 'x' input_shape { dim: 1 dim: 1 dim: 400 dim: 400 } "
                 + "layer { name: 'f' type: 'Flatten' bottom: 'x' top: 'x' } layer { name: 's' type: 'Softmax' bottom: 'x' top: 'x' } "
                 + String(

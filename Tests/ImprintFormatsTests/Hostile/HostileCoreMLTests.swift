@@ -250,7 +250,7 @@ import Testing
                     "layer\(turn)", 320, from: Array(repeating: turn == 0 ? "image" : "layer\(turn - 1)", count: 2))
             }
         },
-        network("a plane of a row", .exceedsLimit, "many times over", width: 1 << 14, height: 1 << 14) {
+        network("a plane of a row", .exceedsLimit, "many times", width: 1 << 14, height: 1 << 14) {
             $0.add("bias", 250, [.integers(1, [1, 1, 1 << 14]), .weights(2, Array(repeating: 1, count: 1 << 14))])
         },
         network(
@@ -272,7 +272,7 @@ import Testing
             }
             sample.add("last", 130, [.message(10, [])], from: ["nothing"])
         },
-        network("numbers of one layer in 2,000", .exceedsLimit, "many times over", width: 400, height: 250) { sample in
+        network("numbers of one layer in 2,000", .exceedsLimit, "many times", width: 400, height: 250) { sample in
             sample.add(
                 "constant", 290, [.integers(1, [1, 250, 400]), .weights(2, Array(repeating: 1, count: 100_000))],
                 from: [])

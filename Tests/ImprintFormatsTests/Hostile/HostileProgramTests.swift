@@ -261,14 +261,14 @@ import Testing
                     to: ["c\(turn + 1)"])
             }
         },
-        program("the same numbers in 1,000 layers", .exceedsLimit, "many times over") { sample in
+        program("the same numbers in 1,000 layers", .exceedsLimit, "many times") { sample in
             sample.constant("w", .floats([3, 3, 128, 128], ones(9 * 128 * 128)))
             (sample.width, sample.height) = (256, 256)
             for turn in 0..<1000 {
                 sample.add("conv", ["x": .name("image"), "weight": .name("w")], readsLast: false, to: ["c\(turn)"])
             }
         },
-        program("records that all hold the whole file", .exceedsLimit, "many times over") { sample in
+        program("records that all hold the whole file", .exceedsLimit, "many times") { sample in
             (sample.width, sample.height) = (256, 256)
             let places = (0..<500).map { sample.store([], length: 3 * 100 * 100 * 4, offset: $0 * 64) }
             sample.blobs += Array(repeating: 0, count: 120_000)
