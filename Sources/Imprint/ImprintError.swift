@@ -24,7 +24,9 @@ public enum ImprintError: DescribedError, Equatable {
     case unfinishedCheckpoint(file: String, epoch: Int, of: Int)
     /// A model that spots a mark says where it is, but not what speaks for it.
     case noSaliency(network: String)
-    /// More than half of the photos that were read at the start, or all of a label, cannot be read any more; the reason says which. The file holds what was done, where checkpoints are written.
+    /// Training ended because too few photos can still be read: less than half of the training or validation photos, or none of a label.
+    ///
+    /// The reason names the photos. `checkpoint` is the file to resume from; nil if the run saves no checkpoints.
     case photosLost(reason: String, checkpoint: String?)
     /// Spotting marks takes exactly one label beside theirs; the folder has none, or several.
     case notOneLabelWithoutMark(found: [String], marks: [String], folder: String)

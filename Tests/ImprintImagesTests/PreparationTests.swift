@@ -204,6 +204,17 @@ import Testing
         }
     }
 
+    /// Expects that preparing into `output` is refused because of the originals, and changes nothing.
+    private func expectAtRisk(_ data: URL, _ output: URL, in root: URL) throws {
+        let before = try files(root)
+        let error = #expect(throws: PreparationError.self) { try prepare(data, output) }
+        guard case .originalsAtRisk = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(try files(root) == before)
+    }
+
     @Test(
         "The originals are never at risk",
         arguments: ["data", "data/", "data/l", "data/new/deep", ".", "link", "link/new", "data/../data/x"])
@@ -212,13 +223,7 @@ import Testing
             let data = root.appending(path: "data")
             try write(.scene(1), to: data.appending(path: "l/1.png"))
             try FileManager.default.createSymbolicLink(at: root.appending(path: "link"), withDestinationURL: data)
-            let before = try files(root)
-            let error = #expect(throws: PreparationError.self) { try prepare(data, root.appending(path: output)) }
-            guard case .originalsAtRisk = error else {
-                Issue.record("\(String(describing: error))")
-                return
-            }
-            #expect(try files(root) == before)
+            try expectAtRisk(data, root.appending(path: output), in: root)
         }
     }
 
@@ -231,13 +236,7 @@ import Testing
             try FileManager.default.createDirectory(at: data, withIntermediateDirectories: true)
             try FileManager.default.createSymbolicLink(
                 at: data.appending(path: "l"), withDestinationURL: root.appending(path: "photos/l"))
-            let before = try files(root)
-            let error = #expect(throws: PreparationError.self) { try prepare(data, root.appending(path: output)) }
-            guard case .originalsAtRisk = error else {
-                Issue.record("\(String(describing: error))")
-                return
-            }
-            #expect(try files(root) == before)
+            try expectAtRisk(data, root.appending(path: output), in: root)
         }
     }
 

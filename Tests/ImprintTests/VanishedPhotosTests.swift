@@ -139,7 +139,7 @@ import Testing
     {
         try withPictures(perLabel: 12) { folder in
             try withPictures(perLabel: 8, seed: 1) { validation in
-                // One label is kept back, which no epoch gets right: without it, the loss is far lower.
+                // No epoch gets the photos of this label right: without them, the loss is far lower.
                 let hard = validation.appending(path: "left")
                 try FileManager.default.removeItem(at: hard)
                 try FileManager.default.createDirectory(at: hard, withIntermediateDirectories: true)

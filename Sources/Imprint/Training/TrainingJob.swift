@@ -133,7 +133,7 @@ final class TrainingJob {
                 guard isComplete || isOutOfTime, vanished.problem == nil else { continue }
                 measured = try run.images.validation.map { try measureEpoch(run, over: $0) }
             } catch let error as ImageError {
-                // Too few photos are left. The epoch does not count; a resumed run begins it anew.
+                // Too few photos are left. The epoch does not count; a resumed run restarts it.
                 guard vanished.problem != nil else { throw error }
                 continue
             }

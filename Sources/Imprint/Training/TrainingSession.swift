@@ -311,7 +311,7 @@ extension TrainingSession {
         if !sameImages {
             progress.changeImages()
         } else if progress.hasLostPhotos == true {
-            progress.beginEpochAnew()
+            progress.restartEpoch()
             comparesBestAgain = progress.best != nil
         }
         progress.hasLostPhotos = nil

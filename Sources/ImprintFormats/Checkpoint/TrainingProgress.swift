@@ -82,16 +82,16 @@ package struct TrainingProgress: Codable, Hashable, Sendable {
         isRepeatable = false
     }
 
-    /// Begins the epoch anew, with other images: what was measured before does not compare.
+    /// Restarts the epoch with other images: earlier losses no longer compare.
     package mutating func changeImages() {
-        beginEpochAnew()
+        restartEpoch()
         firstComparable = history.count
         bestLoss = nil
         isRepeatable = false
     }
 
-    /// Forgets the batches of the epoch after `history`.
-    package mutating func beginEpochAnew() {
+    /// Discards the batches of the epoch in progress.
+    package mutating func restartEpoch() {
         batch = 0
         sum = Sum()
         secondsInEpoch = 0

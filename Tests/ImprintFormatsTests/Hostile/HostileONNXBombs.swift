@@ -45,7 +45,7 @@ extension HostileONNXTests {
             sample.initializers = [.floats("w0", [100_000], Array(repeating: 1, count: 100_000))]
             for turn in 0..<2000 { sample.node("Mul", ["w\(turn)", "w0"], to: "w\(turn + 1)") }
         },
-        graph("100,000 weights scaled 100 times, of which all are kept", .exceedsLimit, "many times larger") {
+        graph("100,000 weights scaled 100 times, all results kept", .exceedsLimit, "many times larger") {
             $0.initializers = [
                 .floats("w", [100_000], Array(repeating: 1, count: 100_000)), .floats("two", [], [2]),
             ]
