@@ -1,0 +1,108 @@
+import Foundation
+import Imprint
+import TestSupport
+import Testing
+
+@testable import ImprintStore
+
+/// Limits on the size and the time of a download.
+extension DownloadTests {
+    private var small: DownloadLimits {
+        var limits = DownloadLimits.patient
+        limits.byteCount = 100_000
+        return limits
+    }
+
+    @Test("Limits in which nothing can come are an error", arguments: [Duration.zero, .seconds(-1)])
+    func limits(interval: Duration) async throws {
+        try await withStore { _, _ in
+        } _: { store, server, _ in
+            let expected = ImprintError.invalidSetting(
+                name: "interval", found: "\(interval)", expected: "more than 0 seconds")
+            await #expect(throws: expected) {
+                try await store.install(
+                    from: server.url, verification: model.verification, limits: DownloadLimits(interval: interval))
+            }
+            #expect(server.requests.isEmpty)
+        }
+    }
+
+    @Test("Bodies beyond the limit are refused, by their length and as they come", arguments: [true, false])
+    func tooLarge(announced: Bool) async throws {
+        try await expect(limits: small) {
+            $0 == .tooLarge(url: $0.url ?? "", byteCount: announced ? 1 << 40 : nil, limit: 100_000)
+        } answer: { _, connection in
+            connection.send("HTTP/1.1 200 OK\r\n\(announced ? "Content-Length: \(1 << 40)\r\n" : "")\r\n")
+            // As fast as a network, not as a loop in one machine, which leaves a session no time to hear that it is cancelled.
+            while connection.send(Data(count: 10_000)) { usleep(1000) }
+        }
+    }
+
+    @Test("A compressed body counts as what comes out of it")
+    func compressed() async throws {
+        // 20 MB of zeros, by gzip.
+        let process = Process()
+        let output = Pipe()
+        process.executableURL = URL(filePath: "/bin/sh")
+        process.arguments = ["-c", "head -c 20000000 /dev/zero | gzip -9"]
+        process.standardOutput = output
+        try withoutBlockedSignals { try process.run() }
+        let body = try #require(try output.fileHandleForReading.readToEnd())
+        process.waitUntilExit()
+        try await expect(limits: small) {
+            if case .tooLarge = $0 { true } else { false }
+        } answer: { _, connection in
+            connection.send("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: \(body.count)\r\n\r\n")
+            connection.send(body)
+        }
+    }
+
+    enum Slowness: CaseIterable { case answer, header, body, silence }
+
+    @Test("Servers that send nothing, or byte by byte, are given up", arguments: Slowness.allCases)
+    func tooSlow(_ slowness: Slowness) async throws {
+        let bytes = model.bytes
+        var limits = DownloadLimits()
+        (limits.interval, limits.bytesPerInterval) = (.milliseconds(300), 100)
+        try await expect(limits: limits) {
+            if case .tooSlow(_, let count, _, 100) = $0 { count < 100 } else { false }
+        } answer: { _, connection in
+            func drip() { while connection.send("x") { usleep(20_000) } }
+            switch slowness {
+            case .answer: connection.waitForEnd()
+            case .header:
+                connection.send("HTTP/1.1 200 OK\r\nX: ")
+                drip()
+            case .body:
+                connection.send("HTTP/1.1 200 OK\r\n\r\n")
+                drip()
+            case .silence:
+                connection.send("HTTP/1.1 200 OK\r\nContent-Length: \(bytes.count)\r\n\r\n")
+                connection.send(bytes.prefix(10))
+                connection.waitForEnd()
+            }
+        }
+    }
+
+    @Test("A server that is fast enough, but does not end, is given up when the time is over")
+    func tookTooLong() async throws {
+        let limits = DownloadLimits(interval: .seconds(60), bytesPerInterval: 1, time: .milliseconds(500))
+        try await expect(limits: limits) {
+            $0 == .tookTooLong(url: $0.url ?? "", limit: .milliseconds(500))
+        } answer: {
+            _, connection in
+            connection.send("HTTP/1.1 200 OK\r\n\r\n")
+            while connection.send("x") { usleep(10_000) }
+        }
+    }
+}
+
+extension StoreError {
+    /// The URL that a refusal names.
+    fileprivate var url: String? {
+        switch self {
+        case .tooLarge(let url, _, _), .tookTooLong(let url, _): url
+        default: nil
+        }
+    }
+}
