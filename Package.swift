@@ -18,7 +18,9 @@ let package = Package(
     platforms: [.macOS(.v15)],
     products: [
         .library(
-            name: "Imprint", targets: ["Imprint", "ImprintFormats", "ImprintNetwork", "ImprintImages", "ImprintCore"]),
+            name: "Imprint", targets: ["Imprint", "ImprintModel", "ImprintNetwork", "ImprintImages", "ImprintCore"]),
+        .library(name: "ImprintTraining", targets: ["ImprintTraining", "ImprintSynthesis"]),
+        .library(name: "ImprintInterop", targets: ["ImprintInterop"]),
         .library(name: "ImprintStore", targets: ["ImprintStore"]),
         .executable(name: "imprint", targets: ["imprint-cli"]),
         .plugin(name: "ImprintModels", targets: ["ImprintModels"]),
@@ -67,40 +69,58 @@ let package = Package(
             ],
             exclude: ["README.md"], swiftSettings: settings),
         .target(
+            name: "ImprintSynthesis", dependencies: ["ImprintCore", "ImprintImages", "CImprintKernels"],
+            exclude: ["README.md"], swiftSettings: settings),
+        .target(
             name: "ImprintNetwork", dependencies: ["ImprintCore", "COpenBLAS", "CImprintKernels"],
             exclude: ["README.md"], swiftSettings: settings),
         .target(
-            name: "ImprintFormats",
+            name: "ImprintModel",
             dependencies: ["ImprintCore", "ImprintImages", "ImprintNetwork", "CImprintKernels"],
+            exclude: ["README.md"], swiftSettings: settings),
+        .target(
+            name: "ImprintInterop",
+            dependencies: ["ImprintCore", "ImprintImages", "ImprintNetwork", "ImprintModel", "CImprintKernels"],
             exclude: ["README.md"], swiftSettings: settings),
         .target(
             name: "Imprint",
             dependencies: [
-                "ImprintCore", "ImprintImages", "ImprintNetwork", "ImprintFormats", "CImprintBase",
+                "ImprintCore", "ImprintImages", "ImprintNetwork", "ImprintModel",
                 .product(name: "Atomics", package: "swift-atomics"),
             ],
             exclude: ["README.md"], swiftSettings: settings),
         .target(
+            name: "ImprintTraining",
+            dependencies: [
+                "Imprint", "ImprintCore", "ImprintImages", "ImprintSynthesis", "ImprintNetwork", "ImprintModel",
+                "CImprintBase",
+            ],
+            exclude: ["README.md"], swiftSettings: settings),
+        .target(
             name: "ImprintBenchmarks",
-            dependencies: ["Imprint", "ImprintCore", "ImprintFormats", "ImprintImages", "ImprintNetwork"],
+            dependencies: [
+                "Imprint", "ImprintCore", "ImprintModel", "ImprintImages", "ImprintNetwork", "ImprintSynthesis",
+                "ImprintTraining",
+            ],
             exclude: ["README.md"], swiftSettings: settings),
         .target(
             name: "ImprintLive",
             dependencies: [
-                "Imprint", "ImprintCore", "ImprintFormats", .product(name: "FlyingFox", package: "FlyingFox"),
+                "Imprint", "ImprintCore", "ImprintModel", "ImprintTraining",
+                .product(name: "FlyingFox", package: "FlyingFox"),
             ],
             exclude: ["README.md"], swiftSettings: settings),
         .target(
             name: "ImprintStore",
             dependencies: [
-                "Imprint", "ImprintCore", "ImprintFormats", "ImprintImages",
+                "Imprint", "ImprintCore", "ImprintModel", "ImprintImages",
                 .product(name: "Crypto", package: "swift-crypto"),
             ],
             exclude: ["README.md"], swiftSettings: settings),
         .target(
             name: "ImprintStudio",
             dependencies: [
-                "Imprint", "ImprintCore", "ImprintFormats", "ImprintImages", "ImprintLive",
+                "Imprint", "ImprintCore", "ImprintModel", "ImprintImages", "ImprintTraining", "ImprintLive",
                 .product(name: "FlyingFox", package: "FlyingFox"),
             ],
             exclude: ["README.md"], resources: [.embedInCode("Page")], swiftSettings: settings),
@@ -109,8 +129,8 @@ let package = Package(
         .executableTarget(
             name: "imprint-cli",
             dependencies: [
-                "Imprint", "ImprintFormats", "ImprintNetwork", "ImprintImages", "ImprintCore", "ImprintBenchmarks",
-                "ImprintLive", "ImprintStudio", "CStartup",
+                "Imprint", "ImprintModel", "ImprintInterop", "ImprintNetwork", "ImprintImages", "ImprintSynthesis",
+                "ImprintCore", "ImprintTraining", "ImprintBenchmarks", "ImprintLive", "ImprintStudio", "CStartup",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["README.md"], swiftSettings: settings),
@@ -123,51 +143,58 @@ let package = Package(
         .target(name: "CHeapMeter", path: "Tests/CHeapMeter"),
         // A process that tests kill while it saves.
         .executableTarget(
-            name: "SaveLoop", dependencies: ["ImprintFormats"], path: "Tests/SaveLoop", swiftSettings: settings),
+            name: "SaveLoop", dependencies: ["ImprintModel", "ImprintNetwork", "ImprintImages"], path: "Tests/SaveLoop",
+            swiftSettings: settings),
         // A process that tests kill while it installs models and rolls back.
         .executableTarget(
             name: "InstallLoop", dependencies: ["ImprintStore"], path: "Tests/InstallLoop", swiftSettings: settings),
         .testTarget(name: "ImprintCoreTests", dependencies: ["ImprintCore", "TestSupport"], swiftSettings: settings),
         .testTarget(
-            name: "ImprintImagesTests", dependencies: ["ImprintImages", "TestSupport"], exclude: ["Fixtures"],
+            name: "ImprintImagesTests", dependencies: ["ImprintImages", "ImprintSynthesis", "TestSupport"],
+            exclude: ["Fixtures"],
             swiftSettings: settings),
         .testTarget(
             name: "ImprintNetworkTests", dependencies: ["ImprintNetwork", "CImprintKernels", "TestSupport"],
             exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(
             name: "ImprintFormatsTests",
-            dependencies: ["ImprintFormats", "CImprintKernels", "CHeapMeter", "TestSupport"],
+            dependencies: ["ImprintModel", "ImprintInterop", "CImprintKernels", "CHeapMeter", "TestSupport"],
             exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(
-            name: "ImprintTests", dependencies: ["Imprint", "TestSupport"], exclude: ["Fixtures"],
+            name: "ImprintTests", dependencies: ["Imprint", "ImprintTraining", "ImprintInterop", "TestSupport"],
+            exclude: ["Fixtures"],
             swiftSettings: settings),
         .testTarget(
             name: "ImprintStoreTests",
             dependencies: [
-                "ImprintStore", "Imprint", "ImprintFormats", "ImprintCore", "InstallLoop", "TestSupport",
+                "ImprintStore", "Imprint", "ImprintModel", "ImprintCore", "InstallLoop", "TestSupport",
                 .product(name: "Crypto", package: "swift-crypto"),
             ],
             swiftSettings: settings),
         .testTarget(
             name: "BrowserTests",
             dependencies: [
-                "Imprint", "ImprintFormats", "ImprintNetwork", "ImprintImages", "ImprintCore", "ImprintLive",
+                "Imprint", "ImprintModel", "ImprintNetwork", "ImprintImages", "ImprintSynthesis", "ImprintCore",
+                "ImprintTraining", "ImprintLive",
                 "ImprintStudio", "TestSupport", "imprint-cli",
             ],
             exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(
-            name: "ImprintModelGeneratorTests", dependencies: ["ImprintModelGenerator", "Imprint", "TestSupport"],
+            name: "ImprintModelGeneratorTests",
+            dependencies: ["ImprintModelGenerator", "Imprint", "ImprintTraining", "TestSupport"],
             exclude: ["Fixtures"], swiftSettings: settings),
         // Builds docs/examples and packages of its own, as users do.
         .testTarget(
-            name: "ExampleTests", dependencies: ["ImprintFormats", "ImprintImages", "ImprintNetwork", "TestSupport"],
+            name: "ExampleTests",
+            dependencies: ["ImprintModel", "ImprintInterop", "ImprintImages", "ImprintNetwork", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "ImprintBenchmarksTests", dependencies: ["ImprintBenchmarks", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "CLITests",
             dependencies: [
-                "ImprintCore", "ImprintImages", "ImprintNetwork", "ImprintFormats", "TestSupport", "imprint-cli",
+                "ImprintCore", "ImprintImages", "ImprintSynthesis", "ImprintNetwork", "ImprintModel", "ImprintInterop",
+                "ImprintTraining", "TestSupport", "imprint-cli",
                 "SaveLoop",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],

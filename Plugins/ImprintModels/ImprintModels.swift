@@ -1,7 +1,7 @@
 import Foundation
 import PackagePlugin
 
-/// Makes a Swift type of every weights file among a target's resources; docs/typed-models.md says how to use it.
+/// Makes a Swift type of every model file among a target's resources; docs/typed-models.md says how to use it.
 @main
 struct ImprintModels: BuildToolPlugin {
     func createBuildCommands(context: PluginContext, target: any Target) throws -> [Command] {

@@ -1,4 +1,4 @@
-internal import ImprintFormats
+internal import ImprintModel
 
 /// Which observations are believed; where none is, an image shows none of the labels.
 ///
@@ -37,8 +37,8 @@ public struct ConfidenceRule: Hashable, Sendable {
     /// The confidence must reach the threshold, and that of an operating point of its label: with a minimum of precision
     /// alone the point of the lowest threshold that is so precise, with a minimum of recall the point of the highest
     /// threshold that recalls so much. With both, that point must also be precise enough
-    /// (`Observation.hasMinimumPrecision(_:forRecall:)`).
-    public func accepts(_ observation: Observation) -> Bool {
+    /// (`Classification.hasMinimumPrecision(_:forRecall:)`).
+    public func accepts(_ observation: Classification) -> Bool {
         let reaches =
             switch threshold {
             case .confidence(let least): observation.confidence >= least
@@ -53,7 +53,7 @@ public struct ConfidenceRule: Hashable, Sendable {
 
     /// Checks that the classifier knows what the rule needs of each of its labels; of those that a personalization adds nothing was
     /// measured.
-    /// - Throws: `ImprintError.notMeasured` where it does not, `invalidSetting` where a number is none of 0…1.
+    /// - Throws: `ImprintError.notMeasured` if it does not, `invalidSetting` where a number is none of 0…1.
     public func check(_ classifier: ImageClassifier) throws(ImprintError) {
         if case .confidence(let least) = threshold { try Self.check(Double(least), "threshold") }
         try minimumPrecision.map { value throws(ImprintError) in try Self.check(value, "minimumPrecision") }

@@ -1,7 +1,7 @@
 public import Foundation
 internal import ImprintCore
-public import ImprintFormats
 public import ImprintImages
+public import ImprintModel
 internal import ImprintNetwork
 
 /// A trained model, ready to say what is in an image.
@@ -13,22 +13,22 @@ internal import ImprintNetwork
 /// ```
 ///
 /// It may be used from any number of threads at once. Photos are prepared exactly as in training: the rules are part of
-/// the weights file.
+/// the model file.
 public final class ImageClassifier: Sendable {
-    /// The model; where it is personalized, the base, which stays as it is.
-    public let weights: WeightsFile
-    /// What one person's photos add to it; `nil` where nothing does.
+    /// The model; if it is personalized, the base, which stays as it is.
+    public let weights: ModelFile
+    /// What one person's photos add to it; nil if nothing does.
     public let personalization: Personalization?
     /// Whether an image's mirror image is looked at too, and the mean of both taken: that of the logits.
     public let averagesMirrored: Bool
     let workers: Workers
     /// What computes confidences, one after the other.
-    private let stages: [PlanPool]
+    private let stages: [ExecutionPlanPool]
     /// What looks for marks, where the model spots some.
-    private let spots: SpotPool?
+    private let spots: DetectorPool?
     /// What computes features; shared by all that are personalized from one base.
     let features: FeaturePool
-    /// The classifier without a personalization, where there is one.
+    /// The classifier without a personalization, if there is one.
     private let base: ImageClassifier?
 
     /// Makes a classifier of a model.
@@ -36,10 +36,10 @@ public final class ImageClassifier: Sendable {
     ///   - weights: The model.
     ///   - threads: How many threads one classification may use.
     ///   - averagesMirrored: Whether to look at an image's mirror image too.
-    /// - Throws: `NetworkError` where the network is not a classifier, `ImprintError.invalidSetting` where a model that spots marks is to look
+    /// - Throws: `NetworkError` if the network is not a classifier, `ImprintError.invalidSetting` where a model that spots marks is to look
     ///   at mirror images.
-    public init(_ weights: WeightsFile, threads: Int = 1, averagesMirrored: Bool = false) throws {
-        guard weights.spotting == nil || !averagesMirrored else {
+    public init(_ weights: ModelFile, threads: Int = 1, averagesMirrored: Bool = false) throws {
+        guard weights.detector == nil || !averagesMirrored else {
             throw ImprintError.invalidSetting(
                 name: "averagesMirrored (--mirror)", found: "true",
                 expected: "false for a model that spots marks: it looks at each photo in many sizes already")
@@ -50,9 +50,10 @@ public final class ImageClassifier: Sendable {
         base = nil
         workers = Workers(threads)
         features = FeaturePool(weights, workers: workers)
-        spots = weights.spotting.map { SpotPool(weights, $0) }
+        spots = weights.detector.map { DetectorPool(weights, $0) }
         stages =
-            spots == nil ? [try PlanPool(weights.network, parameters: weights.parameters, workers: workers)] : []
+            spots == nil
+            ? [try ExecutionPlanPool(weights.network, parameters: weights.parameters, workers: workers)] : []
     }
 
     private init(_ base: ImageClassifier, _ personalization: Personalization) throws {
@@ -62,40 +63,30 @@ public final class ImageClassifier: Sendable {
         averagesMirrored = base.averagesMirrored
         workers = base.workers
         features = base.features
-        if weights.spotting == nil {
+        if weights.detector == nil {
             spots = nil
             stages = try features.stages(with: personalization)
         } else {
             let personalized = try weights.personalized(with: personalization)
-            spots = personalized.spotting.map { SpotPool(personalized, $0) }
+            spots = personalized.detector.map { DetectorPool(personalized, $0) }
             stages = []
         }
     }
 
-    /// The same model with what one person's photos add to it, in place of what was added before, if anything; without it where `nil`.
+    /// The same model with what one person's photos add to it, in place of what was added before, if anything; without it if nil.
     ///
     /// It takes as long as a copy of the layers that change: next to nothing for the head. Without, the confidences are the base's, bit
     /// for bit. A classifier itself never changes, so other threads may go on using this one.
-    /// - Throws: `WeightsFileError` where it was made for another model.
+    /// - Throws: `ModelFileError` if it was made for another model.
     public func personalized(with personalization: Personalization?) throws -> ImageClassifier {
         let base = base ?? self
         return try personalization.map { try ImageClassifier(base, $0) } ?? base
     }
 
-    /// Reads a weights file and makes a classifier of it.
-    /// - Throws: What reading a weights file throws; see `WeightsFile`.
+    /// Reads a model file and makes a classifier of it.
+    /// - Throws: What reading a model file throws; see `ModelFile`.
     public convenience init(contentsOf url: URL, threads: Int = 1, averagesMirrored: Bool = false) throws {
-        try self.init(WeightsFile(contentsOf: url), threads: threads, averagesMirrored: averagesMirrored)
-    }
-
-    /// Trains a classifier from a folder of images, one sub-folder per label; see `Trainer` for progress and more.
-    /// - Throws: What reading the folder and training throw, and `CancellationError` where the task is cancelled.
-    public static func train(
-        on folder: URL, configuration: TrainingConfiguration = TrainingConfiguration()
-    ) async throws -> ImageClassifier {
-        let run = Trainer(folder: try ImageFolder(at: folder), configuration: configuration).start()
-        for try await case .finished(let result) in run { return try ImageClassifier(result.weights) }
-        throw CancellationError()
+        try self.init(ModelFile(contentsOf: url), threads: threads, averagesMirrored: averagesMirrored)
     }
 
     /// The labels, in the order of the network's outputs.
@@ -106,9 +97,9 @@ public final class ImageClassifier: Sendable {
     public var sharesConfidence: Bool { !(weights.network.nodes.last?.layer is Sigmoid) }
 
     /// What is in the image in a file, best first; one observation per label.
-    /// - Throws: `ImageError` where the file cannot be read as an image, `ImprintError.noConfidence` where the model cannot
+    /// - Throws: `ImageError` if the file cannot be read as an image, `ImprintError.noConfidence` where the model cannot
     ///   be used.
-    public func classify(_ url: URL, cropAndScale: CropAndScale? = nil) throws -> [Observation] {
+    public func classify(_ url: URL, cropAndScale: CropAndScale? = nil) throws -> [Classification] {
         try classify(StoredPicture(url, coveringShortSide: shortSideToDecode), cropAndScale: cropAndScale)
     }
 
@@ -116,15 +107,17 @@ public final class ImageClassifier: Sendable {
     ///
     /// Of a large JPEG file, `classify(_:cropAndScale:)` of its URL decodes no more than it needs, so that the confidences may differ a
     /// little from those of the same photo decoded whole.
-    /// - Throws: `ImprintError.noConfidence` where the model cannot be used.
-    public func classify(_ image: Image, cropAndScale: CropAndScale? = nil) throws(ImprintError) -> [Observation] {
+    /// - Throws: `ImprintError.noConfidence` if the model cannot be used.
+    public func classify(
+        _ image: RasterImage, cropAndScale: CropAndScale? = nil
+    ) throws(ImprintError) -> [Classification] {
         try classify(StoredPicture(image), cropAndScale: cropAndScale)
     }
 
     /// What is in a part of a picture, best first; one observation per label.
     func classify(
         _ picture: StoredPicture, in region: NormalizedRectangle = .all, cropAndScale: CropAndScale? = nil
-    ) throws(ImprintError) -> [Observation] {
+    ) throws(ImprintError) -> [Classification] {
         let part = picture.cropped(to: region)
         guard let spots else {
             return observations(try confidences(prepared: preprocessing(cropAndScale).prepare(part)))
@@ -139,7 +132,7 @@ public final class ImageClassifier: Sendable {
     }
 
     /// The confidence in every label, in the order of `labels`, for the image in a file.
-    func confidences(of url: URL) throws -> [Float] {
+    package func confidences(of url: URL) throws -> [Float] {
         guard let spots else { return try confidences(prepared: weights.preprocessing.prepare(url)) }
         return try spots.spot(PatchSource.read(url)).confidences
     }
@@ -151,7 +144,7 @@ public final class ImageClassifier: Sendable {
     }
 
     /// The confidence in every label, in the order of `labels`, for an image that has the size of the network's input.
-    func confidences(prepared image: Image) throws(ImprintError) -> [Float] {
+    func confidences(prepared image: RasterImage) throws(ImprintError) -> [Float] {
         let confidences = try confidences(ofOne: image)
         guard averagesMirrored else { return confidences }
         let mirrored = try self.confidences(ofOne: image.mirrored)
@@ -167,7 +160,7 @@ public final class ImageClassifier: Sendable {
         }
     }
 
-    private func confidences(ofOne image: Image) throws(ImprintError) -> [Float] {
+    private func confidences(ofOne image: RasterImage) throws(ImprintError) -> [Float] {
         var confidences = stages[0].withPlan { plan in
             weights.preprocessing.normalize(image, into: plan.input)
             plan.forward(count: 1)
@@ -179,13 +172,13 @@ public final class ImageClassifier: Sendable {
         return confidences
     }
 
-    private func observations(_ confidences: [Float], _ boxes: [NormalizedRectangle?]? = nil) -> [Observation] {
+    private func observations(_ confidences: [Float], _ boxes: [NormalizedRectangle?]? = nil) -> [Classification] {
         // Once for all of what may be a thousand labels.
         let (curves, thresholds) = (weights.training?.precisionRecall, weights.training?.thresholds)
-        return Observation.ranked(
+        return Classification.ranked(
             zip(labels, confidences).enumerated().map { place, pair in
                 let (label, confidence) = pair
-                return Observation(
+                return Classification(
                     label: label, confidence: confidence, precisionRecallCurve: curves?[label] ?? [],
                     threshold: thresholds?[label], box: boxes?[place])
             })

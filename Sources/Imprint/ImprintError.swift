@@ -22,7 +22,7 @@ public enum ImprintError: DescribedError, Equatable {
     case stoppedTooEarly(checkpoint: String?)
     /// There is a checkpoint of a run that has not ended, which a new run would replace.
     case unfinishedCheckpoint(file: String, epoch: Int, of: Int)
-    /// A model that spots a mark says where it is, but not what speaks for it.
+    /// A model that spots a mark says if it is, but not what speaks for it.
     case noSaliency(network: String)
     /// Training ended because too few photos can still be read: less than half of the training or validation photos, or none of a label.
     ///

@@ -1,7 +1,7 @@
-internal import ImprintCore
-internal import ImprintFormats
+package import ImprintCore
 public import ImprintImages
-internal import ImprintNetwork
+package import ImprintModel
+package import ImprintNetwork
 
 /// How much each part of an image matters for a label: how far hiding it takes the label's confidence down.
 public struct SaliencyMap: Sendable, Hashable {
@@ -29,11 +29,11 @@ extension ImageClassifier {
     /// convolutional networks", 2014, section 4.2. It takes 81 predictions for a square input.
     /// - Parameters:
     ///   - image: Upright, sRGB.
-    ///   - label: One of `labels`; the one with the highest confidence where `nil`.
-    /// - Throws: `ImprintError.noConfidence` where the model cannot be used, `ImprintError.noSaliency` for a model that spots a mark,
+    ///   - label: One of `labels`; the one with the highest confidence if nil.
+    /// - Throws: `ImprintError.noConfidence` if the model cannot be used, `ImprintError.noSaliency` for a model that spots a mark,
     ///   `NetworkError` where memory is short.
-    public func saliency(of image: Image, for label: String? = nil) throws -> SaliencyMap {
-        guard weights.spotting == nil else { throw ImprintError.noSaliency(network: weights.network.name) }
+    public func saliency(of image: RasterImage, for label: String? = nil) throws -> SaliencyMap {
+        guard weights.detector == nil else { throw ImprintError.noSaliency(network: weights.network.name) }
         let place = label.map { label in
             guard let place = labels.firstIndex(of: label) else {
                 preconditionFailure("\(label.debugDescription) is none of the labels \(labels)")
@@ -45,23 +45,24 @@ extension ImageClassifier {
 }
 
 /// Makes the maps of several images with one plan.
-struct Occlusion {
-    private let weights: WeightsFile
-    private let plan: Plan
+package struct Occlusion {
+    private let weights: ModelFile
+    private let plan: ExecutionPlan
     /// The hidden squares along each direction.
     private let columns: [Range<Int>]
     private let rows: [Range<Int>]
 
-    init(_ weights: WeightsFile, workers: Workers) throws(NetworkError) {
+    package init(_ weights: ModelFile, workers: Workers) throws(NetworkError) {
         self.weights = weights
         let input = weights.preprocessing
         let side = max(min(input.width, input.height) / 5, 1)
         columns = Self.squares(side, along: input.width)
         rows = Self.squares(side, along: input.height)
         // A row of squares at a time: enough to share among threads, and little memory.
-        plan = try Plan(
+        plan = try ExecutionPlan(
             weights.network, parameters: weights.parameters,
-            options: Plan.Options(batchSize: columns.count, workers: workers).limitingThreads(for: weights.network))
+            options: ExecutionPlan.Options(batchSize: columns.count, workers: workers).limitingThreads(
+                for: weights.network))
     }
 
     /// Ranges of `side` from the first to the last pixel, half overlapping, evenly spread.
@@ -74,7 +75,7 @@ struct Occlusion {
     }
 
     /// The map of a prepared image for the label at a place, or for the best one.
-    func map(of image: Image, label: Int?) throws(ImprintError) -> SaliencyMap {
+    package func map(of image: RasterImage, label: Int?) throws(ImprintError) -> SaliencyMap {
         let input = weights.preprocessing
         let count = input.width * input.height * input.channels
         input.normalize(image, into: plan.input)
@@ -88,7 +89,7 @@ struct Occlusion {
                 _ = target.update(from: pixels)
                 for y in row {
                     let start = (y * input.width + column.lowerBound) * input.channels
-                    // The mean, once it is normalised.
+                    // The mean, once it is normalized.
                     target[start..<(start + column.count * input.channels)].update(repeating: 0)
                 }
             }

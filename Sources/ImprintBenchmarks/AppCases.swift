@@ -1,8 +1,8 @@
 internal import Dispatch
 internal import Foundation
 internal import Imprint
-internal import ImprintFormats
 internal import ImprintImages
+internal import ImprintModel
 
 extension BenchmarkCase {
     /// Requests over one photo, from so many tasks that share a classifier of one thread.
@@ -37,7 +37,7 @@ extension BenchmarkCase {
         let classifier = try ImageClassifier(.untrained("resnet-50"), threads: options.threads)
         // Each frame is a picture of its own, encoded as cameras of browsers do it.
         let frames = try (0..<16).map { number in
-            var image = Image.madeUp(width: 1280, height: 720)
+            var image = RasterImage.madeUp(width: 1280, height: 720)
             image.samples[number] &+= 1
             return Data(try ImageFile.encodeJPEG(image))
         }

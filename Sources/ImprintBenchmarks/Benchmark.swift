@@ -1,14 +1,14 @@
-public import Foundation
+package import Foundation
 
 /// A part of the work that can be measured.
-public enum BenchmarkSuite: String, CaseIterable, Codable, Sendable {
+package enum BenchmarkSuite: String, CaseIterable, Codable, Sendable {
     /// Single layers, each pass by itself.
     case layers
     /// Whole training steps.
     case train
     /// Predictions.
     case predict
-    /// From a weights file to the first prediction.
+    /// From a model file to the first prediction.
     case load
     /// Reading, preparing and varying photos.
     case data
@@ -16,7 +16,7 @@ public enum BenchmarkSuite: String, CaseIterable, Codable, Sendable {
     case apps
 
     /// All cases of the suite.
-    public var cases: [BenchmarkCase] {
+    package var cases: [BenchmarkCase] {
         switch self {
         case .layers: [sgemm] + LayerCase.all.flatMap(\.benchmarks) + [softmaxCrossEntropy]
         case .train: TrainingCase.all.map(\.benchmark) + [featuresOfMobileNet]
@@ -28,8 +28,8 @@ public enum BenchmarkSuite: String, CaseIterable, Codable, Sendable {
         }
     }
 
-    /// The case of a weights file, in suites that measure one: `predict` and `load`.
-    public func benchmark(of model: URL) -> BenchmarkCase? {
+    /// The case of a model file, in suites that measure one: `predict` and `load`.
+    package func benchmark(of model: URL) -> BenchmarkCase? {
         switch self {
         case .predict: .prediction(of: model)
         case .load: .loading(model)
@@ -37,33 +37,33 @@ public enum BenchmarkSuite: String, CaseIterable, Codable, Sendable {
         }
     }
 
-    /// The case of that name or, where there is none, those whose names begin so.
-    public func cases(named name: String) -> [BenchmarkCase] {
+    /// The case of that name or, if there is none, those whose names begin so.
+    package func cases(named name: String) -> [BenchmarkCase] {
         let exact = cases.filter { $0.name == name }
         return exact.isEmpty ? cases.filter { $0.name.hasPrefix(name) } : exact
     }
 }
 
 /// One thing to measure.
-public struct BenchmarkCase: Sendable {
+package struct BenchmarkCase: Sendable {
     /// The suite that it belongs to.
-    public let suite: BenchmarkSuite
+    package let suite: BenchmarkSuite
     /// Its name, unique in its suite.
-    public let name: String
+    package let name: String
     let measure: @Sendable (BenchmarkOptions) throws -> BenchmarkResult
 }
 
 /// How to measure.
-public struct BenchmarkOptions: Sendable {
+package struct BenchmarkOptions: Sendable {
     /// The number of threads that share the work.
-    public var threads: Int
+    package var threads: Int
     /// How long to measure each case, in seconds.
-    public var seconds: Double
-    /// The folder of photos to read, one sub-folder per label; pictures are drawn where there is none.
-    public var photos: URL?
+    package var seconds: Double
+    /// The folder of photos to read, one sub-folder per label; pictures are drawn if there is none.
+    package var photos: URL?
 
     /// Makes options.
-    public init(threads: Int, seconds: Double = 2, photos: URL? = nil) {
+    package init(threads: Int, seconds: Double = 2, photos: URL? = nil) {
         precondition(threads >= 1, "at least one thread is needed, not \(threads)")
         self.threads = threads
         self.seconds = seconds
@@ -72,33 +72,33 @@ public struct BenchmarkOptions: Sendable {
 }
 
 /// What measuring one case came to.
-public struct BenchmarkResult: Codable, Sendable {
+package struct BenchmarkResult: Codable, Sendable {
     /// The suite of the case.
-    public let bench: BenchmarkSuite
+    package let bench: BenchmarkSuite
     /// The name of the case.
-    public let `case`: String
+    package let `case`: String
     /// The number of threads.
-    public let threads: Int
+    package let threads: Int
     /// The median of the runs, in `unit`.
-    public let median: Double
+    package let median: Double
     /// The least of the runs, in `unit`.
-    public let min: Double
+    package let min: Double
     /// The greatest of the runs, in `unit`.
-    public let max: Double
+    package let max: Double
     /// "images/s", "GFLOP/s", "GB/s", "ms" or "µs".
-    public let unit: String
+    package let unit: String
     /// The number of images in a run.
-    public let batch: Int
+    package let batch: Int
     /// The median time of a run, in milliseconds.
-    public let milliseconds: Double
+    package let milliseconds: Double
     /// The median as a percentage of the most that `cblas_sgemm` reaches on as many threads, side by side.
-    public internal(set) var percentOfSgemm: Double?
+    package internal(set) var percentOfSgemm: Double?
     /// How often a training step asks for memory, where that is counted.
-    public let allocations: Double?
-    /// The frames of a camera that were dropped, in percent of all, where there is one.
-    public internal(set) var percentDropped: Double?
+    package let allocations: Double?
+    /// The frames of a camera that were dropped, in percent of all, if there is one.
+    package internal(set) var percentDropped: Double?
     /// The most memory that the process held while it measured the case, in bytes.
-    public internal(set) var peakMemory: Int?
+    package internal(set) var peakMemory: Int?
 
     init(
         _ suite: BenchmarkSuite, _ name: String, _ options: BenchmarkOptions, _ figures: Figures, _ unit: Unit,
@@ -126,17 +126,17 @@ public struct BenchmarkResult: Codable, Sendable {
 }
 
 /// Measures cases one after another.
-public struct Benchmark {
+package struct Benchmark {
     private let options: BenchmarkOptions
     /// The most GFLOP/s of `cblas_sgemm` in all threads, once a layer has been compared with it.
     private var sgemmRate: Double?
 
     /// Makes a benchmark.
-    public init(_ options: BenchmarkOptions) { self.options = options }
+    package init(_ options: BenchmarkOptions) { self.options = options }
 
     /// Measures one case.
-    /// - Throws: `NetworkError` where memory is short; `ImageError` and `DrawingError` where photos cannot be read or drawn.
-    public mutating func measure(_ benchmark: BenchmarkCase) throws -> BenchmarkResult {
+    /// - Throws: `NetworkError` if memory is short; `ImageError` and `DrawingError` where photos cannot be read or drawn.
+    package mutating func measure(_ benchmark: BenchmarkCase) throws -> BenchmarkResult {
         PeakMemory.reset()
         var result = try benchmark.measure(options)
         result.peakMemory = PeakMemory.bytes

@@ -1,8 +1,9 @@
 internal import Foundation
 internal import ImprintCore
 internal import ImprintImages
+internal import ImprintSynthesis
 
-/// What an epoch does with photos that are not kept in memory: read, fit into 224x224 pixels, vary, normalise.
+/// What an epoch does with photos that are not kept in memory: read, fit into 224x224 pixels, vary, normalize.
 let photos = BenchmarkCase(suite: .data, name: "photos-224") { options in
     if let folder = options.photos { return try measure(folder, options) }
     let folder = FileManager.default.temporaryDirectory.appending(path: "imprint-bench-\(UUID().uuidString)")

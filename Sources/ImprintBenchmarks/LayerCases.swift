@@ -24,7 +24,7 @@ struct LayerCase {
 
     let name: String
     var batchSize = 16
-    let input: Shape
+    let input: TensorShape
     let layers: [any Layer]
     let work: Work
     var passes: [Pass] = [.forward, .dataGradient, .weightGradient, .backward]
@@ -40,7 +40,7 @@ struct LayerCase {
         convolution(5, from: 32, to: 64, size: 48),
         // The first layer of a network: what it takes are images, which need no gradient.
         LayerCase(
-            name: "conv3x3-stride2-3-32-224", input: Shape(height: 224, width: 224, channels: 3),
+            name: "conv3x3-stride2-3-32-224", input: TensorShape(height: 224, width: 224, channels: 3),
             layers: [Convolution(outputChannels: 32, kernelSize: 3, stride: 2, padding: .all(1), hasBias: false)],
             work: .products(112 * 112 * 32 * 27), passes: [.forward, .weightGradient]),
         depthwise(256, size: 28),
@@ -48,7 +48,7 @@ struct LayerCase {
         withoutProducts("maxpool2x2-64-112", [MaxPool(kernelSize: 2)], forward: 1.25, backward: 1.25),
         withoutProducts("batchnorm-relu-64-112", [BatchNormalization(), ReLU()], forward: 2, backward: 3),
         LayerCase(
-            name: "dense-2048-1000", input: Shape(channels: 2048), layers: [Dense(outputChannels: 1000)],
+            name: "dense-2048-1000", input: TensorShape(channels: 2048), layers: [Dense(outputChannels: 1000)],
             work: .products(2048 * 1000)),
     ]
 
@@ -74,9 +74,9 @@ struct LayerCase {
         var builder = NetworkBuilder(name: name, input: input)
         for layer in layers { builder.add(layer) }
         let network = try builder.network()
-        let plan = try Plan(
+        let plan = try ExecutionPlan(
             network, parameters: try Parameters(network, seed: 1),
-            options: Plan.Options(
+            options: ExecutionPlan.Options(
                 batchSize: batchSize, mode: .training, workers: Workers(options.threads),
                 frozen: pass == .dataGradient ? Set(network.nodes.map(\.name)) : [],
                 inputGradient: passes.contains(.backward) && pass != .weightGradient))
@@ -100,16 +100,16 @@ struct LayerCase {
     private static func convolution(_ kernel: Int, from: Int, to: Int, size: Int) -> LayerCase {
         LayerCase(
             name: "conv\(kernel)x\(kernel)-\(from)-\(to)-\(size)",
-            input: Shape(height: size, width: size, channels: from),
+            input: TensorShape(height: size, width: size, channels: from),
             layers: [
-                Convolution(outputChannels: to, kernelSize: Size(kernel), padding: .all(kernel / 2), hasBias: false)
+                Convolution(outputChannels: to, kernelSize: Size2D(kernel), padding: .all(kernel / 2), hasBias: false)
             ],
             work: .products(size * size * to * kernel * kernel * from))
     }
 
     private static func depthwise(_ channels: Int, size: Int) -> LayerCase {
         LayerCase(
-            name: "depthwise3x3-\(channels)-\(size)", input: Shape(height: size, width: size, channels: channels),
+            name: "depthwise3x3-\(channels)-\(size)", input: TensorShape(height: size, width: size, channels: channels),
             layers: [
                 Convolution(
                     outputChannels: channels, kernelSize: 3, padding: .all(1), groups: channels, hasBias: false)
@@ -124,7 +124,7 @@ struct LayerCase {
     private static func withoutProducts(
         _ name: String, _ layers: [any Layer], forward: Double, backward: Double
     ) -> LayerCase {
-        let input = Shape(height: 112, width: 112, channels: 64)
+        let input = TensorShape(height: 112, width: 112, channels: 64)
         let count = Double(input.count)
         return LayerCase(
             name: name, input: input, layers: layers,

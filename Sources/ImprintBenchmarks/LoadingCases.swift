@@ -1,12 +1,12 @@
 internal import Foundation
 internal import Imprint
-internal import ImprintFormats
 internal import ImprintImages
+internal import ImprintModel
 internal import ImprintNetwork
 
 extension BenchmarkCase {
-    /// From a weights file on the disk, which the system has read before, to the confidences for a made-up photo.
-    static func loading(_ name: String, _ model: @escaping @Sendable () throws -> WeightsFile) -> BenchmarkCase {
+    /// From a model file on the disk, which the system has read before, to the confidences for a made-up photo.
+    static func loading(_ name: String, _ model: @escaping @Sendable () throws -> ModelFile) -> BenchmarkCase {
         BenchmarkCase(suite: .load, name: name) { options in
             let folder = FileManager.default.temporaryDirectory.appending(path: "imprint-bench-\(UUID().uuidString)")
             defer { try? FileManager.default.removeItem(at: folder) }
@@ -17,14 +17,14 @@ extension BenchmarkCase {
         }
     }
 
-    /// The same for a weights file that is there.
+    /// The same for a model file that is there.
     static func loading(_ file: URL) -> BenchmarkCase {
         let name = file.lastPathComponent
         return BenchmarkCase(suite: .load, name: name) { options in try loading(name, file, options) }
     }
 
     private static func loading(_ name: String, _ file: URL, _ options: BenchmarkOptions) throws -> BenchmarkResult {
-        let photo = Image.madeUp(width: 320, height: 240)
+        let photo = RasterImage.madeUp(width: 320, height: 240)
         // Kept until the next turn, so that giving its memory back is not measured.
         var classifiers: [ImageClassifier] = []
         let measurement = try Measurement(seconds: options.seconds, prepare: { classifiers.removeAll() }) {
@@ -36,27 +36,27 @@ extension BenchmarkCase {
             .load, name, options, measurement.times(factor: 1e3), .milliseconds, of: measurement, batch: 1)
     }
 
-    /// A weights file of a ready-made network, as it is before training.
+    /// A model file of a ready-made network, as it is before training.
     static func loading(_ name: String, network: String) -> BenchmarkCase {
         loading(name) { try .untrained(network) }
     }
 }
 
-extension WeightsFile {
+extension ModelFile {
     /// A ready-made network with a thousand labels, as it is before training.
-    static func untrained(_ name: String) throws -> WeightsFile {
+    static func untrained(_ name: String) throws -> ModelFile {
         let network = try Network.named(name, labels: 1000)
-        return WeightsFile(
+        return ModelFile(
             network: network, parameters: try Parameters(network, seed: 1), labels: (0..<1000).map { "\($0)" },
             preprocessing: Preprocessing(
                 width: network.input.width, height: network.input.height, channels: network.input.channels))
     }
 }
 
-extension Image {
+extension RasterImage {
     /// A photo of no use but to measure with.
-    static func madeUp(width: Int, height: Int) -> Image {
-        Image(
+    static func madeUp(width: Int, height: Int) -> RasterImage {
+        RasterImage(
             width: width, height: height, channels: 3,
             samples: (0..<(width * height * 3)).map { UInt8(truncatingIfNeeded: ($0 &* 2_654_435_761) >> 13) })
     }

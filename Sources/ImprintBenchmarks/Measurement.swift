@@ -2,7 +2,7 @@
 struct Measurement {
     /// Seconds a run, ascending.
     private let times: [Double]
-    /// How often a run asked for memory; `nil` where that is not counted.
+    /// How often a run asked for memory; nil if that is not counted.
     let allocations: Double?
 
     /// Takes the seconds of runs that were timed as they happened.

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import ImprintFormats
+internal import ImprintModel
 internal import ImprintNetwork
 
 /// A prediction for one made-up image, or for a batch of them.
@@ -27,11 +27,11 @@ struct PredictionCase {
         }
     }
 
-    /// Nothing but 3x3 convolutions with batch normalisation, ReLU and pooling, as in VGG, on 299x299 pixels: 5.8 thousand
+    /// Nothing but 3x3 convolutions with batch normalization, ReLU and pooling, as in VGG, on 299x299 pixels: 5.8 thousand
     /// million multiplications, about those of Inception v3.
     @Sendable private static func stackedConvolutions() throws -> Network {
-        var net = NetworkBuilder(name: "conv3x3-net", input: Shape(height: 299, width: 299, channels: 3))
-        func add(_ channels: Int, stride: Size = 1) {
+        var net = NetworkBuilder(name: "conv3x3-net", input: TensorShape(height: 299, width: 299, channels: 3))
+        func add(_ channels: Int, stride: Size2D = 1) {
             net.add(
                 Convolution(
                     outputChannels: channels, kernelSize: 3, stride: stride, padding: .all(1), hasBias: false))
@@ -50,11 +50,11 @@ struct PredictionCase {
 }
 
 extension BenchmarkCase {
-    /// One image through the network of a weights file.
+    /// One image through the network of a model file.
     static func prediction(of model: URL) -> BenchmarkCase {
         let name = model.lastPathComponent
         return BenchmarkCase(suite: .predict, name: name) { options in
-            let weights = try WeightsFile(contentsOf: model)
+            let weights = try ModelFile(contentsOf: model)
             let measurement = try forwardPasses(
                 of: weights.network, parameters: weights.parameters, batchSize: 1, options)
             return BenchmarkResult(

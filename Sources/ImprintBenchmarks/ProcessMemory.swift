@@ -13,9 +13,9 @@ enum AllocationCounter {
         #endif
     }()
 
-    /// How many blocks were asked for since the process began; `nil` where they are not counted.
+    /// How many blocks were asked for since the process began; nil if they are not counted.
     static var count: Int64? {
-        // The library can be loaded where it cannot count, and then says −1.
+        // The library can be loaded if it cannot count, and then says −1.
         guard let count = counter?(), count >= 0 else { return nil }
         return count
     }
@@ -34,7 +34,7 @@ enum PeakMemory {
         try? file.write(contentsOf: Data("5".utf8))
     }
 
-    /// The peak of the resident memory, in bytes; `nil` where the system does not tell.
+    /// The peak of the resident memory, in bytes; nil if the system does not tell.
     static var bytes: Int? {
         #if os(Linux)
             // A file of no size, which has to be read as it comes.

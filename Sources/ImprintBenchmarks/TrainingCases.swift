@@ -27,9 +27,9 @@ struct TrainingCase {
     private func measure(_ options: BenchmarkOptions) throws -> BenchmarkResult {
         let network = try Network.named(network, labels: labels, inputSize: inputSize, width: width).logits()
         let parameters = try Parameters(network, seed: 1)
-        let plan = try Plan(
+        let plan = try ExecutionPlan(
             network, parameters: parameters,
-            options: Plan.Options(batchSize: batchSize, mode: .training, workers: Workers(options.threads)))
+            options: ExecutionPlan.Options(batchSize: batchSize, mode: .training, workers: Workers(options.threads)))
         let optimizer = try SGD(SGD.Options(learningRate: 0.001), for: parameters.layout)
         let loss = SoftmaxCrossEntropy()
         let labels = (0..<batchSize).map { $0 % self.labels }
@@ -63,9 +63,9 @@ let featuresOfMobileNet = BenchmarkCase(suite: .train, name: "mobilenet-v1-featu
 func forwardPasses(
     of network: Network, parameters: Parameters? = nil, batchSize: Int, _ options: BenchmarkOptions
 ) throws -> Measurement {
-    let plan = try Plan(
+    let plan = try ExecutionPlan(
         network, parameters: try parameters ?? Parameters(network, seed: 1),
-        options: Plan.Options(batchSize: batchSize, workers: Workers(options.threads)))
+        options: ExecutionPlan.Options(batchSize: batchSize, workers: Workers(options.threads)))
     plan.input.fill(named: "images")
     return Measurement(seconds: options.seconds) { plan.forward(count: batchSize) }
 }

@@ -1,12 +1,12 @@
 internal import Foundation
 
 /// The processors that this process may use.
-public enum Processors {
+package enum Processors {
     /// How many logical processors there are: cores, times two where each runs two threads.
-    public static let count: Int = max(allowed.count, 1)
+    package static let count: Int = max(allowed.count, 1)
 
     /// How many cores there are: what a loop that fills a core's vector units gains from.
-    public static let coreCount: Int = {
+    package static let coreCount: Int = {
         #if os(Linux)
             let siblings = allowed.map { processor in
                 read("/sys/devices/system/cpu/cpu\(processor)/topology/thread_siblings_list") ?? "\(processor)"

@@ -6,11 +6,11 @@
 ///
 /// The generator is xoshiro256** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2018), its
 /// state filled by SplitMix64 from the seed, the FNV-1a hash of the name and the indices.
-public struct RandomStream: RandomNumberGenerator, Sendable {
+package struct RandomStream: RandomNumberGenerator, Sendable {
     private var state: (UInt64, UInt64, UInt64, UInt64)
 
     /// Makes the stream that belongs to `seed`, `name` and `indices`; the same three always give the same numbers.
-    public init(seed: UInt64, _ name: String, _ indices: Int...) {
+    package init(seed: UInt64, _ name: String, _ indices: Int...) {
         var mixer = SplitMix64(state: seed)
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in name.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
@@ -20,7 +20,7 @@ public struct RandomStream: RandomNumberGenerator, Sendable {
     }
 
     /// The next 64 uniformly distributed bits.
-    public mutating func next() -> UInt64 {
+    package mutating func next() -> UInt64 {
         let result = rotated(state.1 &* 5, by: 7) &* 9
         let shifted = state.1 << 17
         state.2 ^= state.0
@@ -33,33 +33,33 @@ public struct RandomStream: RandomNumberGenerator, Sendable {
     }
 
     /// A uniformly distributed number in `[0, 1)`, a multiple of 2⁻²⁴.
-    public mutating func uniform() -> Float { Float(next() >> 40) * 0x1p-24 }
+    package mutating func uniform() -> Float { Float(next() >> 40) * 0x1p-24 }
 
     /// A uniformly distributed number in `[range.lowerBound, range.upperBound)`.
-    public mutating func uniform(in range: ClosedRange<Float>) -> Float {
+    package mutating func uniform(in range: ClosedRange<Float>) -> Float {
         range.lowerBound + (range.upperBound - range.lowerBound) * uniform()
     }
 
     /// A uniformly distributed whole number in `0..<bound`.
-    public mutating func index(below bound: Int) -> Int {
+    package mutating func index(below bound: Int) -> Int {
         precondition(bound > 0, "a random index needs a positive bound, not \(bound)")
         return Int(next().multipliedFullWidth(by: UInt64(bound)).high)
     }
 
     /// Whether an event of the given probability (0…1) happens.
-    public mutating func chance(_ probability: Float) -> Bool { uniform() < probability }
+    package mutating func chance(_ probability: Float) -> Bool { uniform() < probability }
 
     /// A normally distributed number with mean 0 and deviation 1: the sum of twelve uniform numbers less six.
     ///
     /// Sums are the same on every platform, which a logarithm from the C library is not; the tails end at ±6.
-    public mutating func normal() -> Float {
+    package mutating func normal() -> Float {
         var sum: Float = -6
         for _ in 0..<12 { sum += uniform() }
         return sum
     }
 
     /// The whole numbers `0..<count` in random order (Fisher–Yates).
-    public mutating func permutation(of count: Int) -> [Int] {
+    package mutating func permutation(of count: Int) -> [Int] {
         var order = Array(0..<count)
         for last in stride(from: count - 1, to: 0, by: -1) { order.swapAt(last, index(below: last + 1)) }
         return order

@@ -1,10 +1,10 @@
 internal import Foundation
 
 /// The memory of the machine.
-public enum SystemMemory {
+package enum SystemMemory {
     /// How many bytes this process could take without others being pushed out: what is free or used for files alone,
     /// within the limits of the process and of its control group.
-    public static var available: Int {
+    package static var available: Int {
         #if os(Linux)
             let free = bytes(of: "MemAvailable:", in: "/proc/meminfo").map { $0 << 10 }
             return [free, availableInGroup, availableAddressSpace].compactMap { $0 }.min() ?? halfOfAll
@@ -17,7 +17,7 @@ public enum SystemMemory {
     ///
     /// A Swift array ends the process if its memory is refused, so whoever makes a large one asks first. Blocks below 1 MB are not checked:
     /// where address space is limited, some of it is left over for them.
-    public static func allows(_ byteCount: Int) -> Bool {
+    package static func allows(_ byteCount: Int) -> Bool {
         guard byteCount >= 1 << 20 else { return true }
         #if os(Linux)
             if let room = availableAddressSpace, byteCount > room - leftOver { return false }
@@ -26,13 +26,13 @@ public enum SystemMemory {
     }
 
     /// A number of bytes for messages, such as "0.8 GB".
-    public static func text(_ byteCount: Int) -> String {
+    package static func text(_ byteCount: Int) -> String {
         byteCount < 1_000_000_000
             ? "\((byteCount + 999_999) / 1_000_000) MB" : "\((Double(byteCount) / 1e8).rounded(.up) / 10) GB"
     }
 
     /// Gives memory that was freed in small pieces back to the system, which the C library may keep otherwise.
-    public static func returnFreed() {
+    package static func returnFreed() {
         // Of glibc, whose module leaves it out; other libraries do not have it.
         guard let function = dlsym(nil, "malloc_trim") else { return }
         typealias Trim = @convention(c) (Int) -> CInt
@@ -56,7 +56,7 @@ public enum SystemMemory {
 
     private static var halfOfAll: Int { Int(ProcessInfo.processInfo.physicalMemory / 2) }
 
-    /// What a control group, such as that of a container, leaves of its limit; `nil` where there is none.
+    /// What a control group, such as that of a container, leaves of its limit; nil if there is none.
     private static var availableInGroup: Int? {
         guard let line = text("/proc/self/cgroup")?.split(separator: "\n").first(where: { $0.hasPrefix("0::/") }) else {
             return nil

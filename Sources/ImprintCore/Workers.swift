@@ -5,12 +5,12 @@ internal import Foundation
 ///
 /// What a chunk holds never depends on the number of threads, and results that must be added are added in the order
 /// of the chunks, so that a run gives the same bits for any number of threads.
-public struct Workers: Sendable, Hashable {
+package struct Workers: Sendable, Hashable {
     /// How many threads take part, the caller's included.
-    public let count: Int
+    package let count: Int
 
     /// Makes `count` workers (at least one).
-    public init(_ count: Int) {
+    package init(_ count: Int) {
         precondition(count >= 1, "at least one worker is needed, not \(count)")
         self.count = count
     }
@@ -20,7 +20,7 @@ public struct Workers: Sendable, Hashable {
     /// `worker` (in `0..<count`) names the thread, for scratch memory that a thread keeps to itself. Worker *w* takes
     /// the chunks *w*, *w* + `count`, …; with one worker or one chunk everything stays on the caller's thread.
     @inlinable
-    public func forEach(_ chunks: Int, _ body: (_ chunk: Int, _ worker: Int) -> Void) {
+    package func parallelForEach(_ chunks: Int, _ body: (_ chunk: Int, _ worker: Int) -> Void) {
         if count == 1 || chunks <= 1 {
             for chunk in 0..<chunks { body(chunk, 0) }
         } else {
@@ -36,7 +36,7 @@ public struct Workers: Sendable, Hashable {
     ///   - onProgress: Told now and then, on the caller's thread, how many are done.
     ///   - body: Called on any of the threads.
     /// - Throws: The error of the lowest index that fails; what lies far behind it is not tried.
-    public func map<Value, Failure>(
+    package func parallelMap<Value, Failure>(
         _ count: Int, onProgress: (_ done: Int) -> Void = { _ in },
         _ body: (_ index: Int) throws(Failure) -> Value
     ) throws(Failure) -> [Value] {
@@ -46,7 +46,7 @@ public struct Workers: Sendable, Hashable {
         for start in stride(from: 0, to: count, by: 32 * self.count) {
             let portion = min(32 * self.count, count - start)
             let results = [Result<Value, Failure>](unsafeUninitializedCapacity: portion) { results, initializedCount in
-                forEach(portion) { place, _ in
+                parallelForEach(portion) { place, _ in
                     let result = Result { () throws(Failure) in try body(start + place) }
                     results.initializeElement(at: place, to: result)
                 }
@@ -62,7 +62,7 @@ public struct Workers: Sendable, Hashable {
     ///
     /// `receive` gets each result as soon as all results before it are there, one at a time, on any of the threads.
     /// - Throws: What `receive` throws; no further index is begun then.
-    public func forEachInOrder<Value>(
+    package func forEachInOrder<Value>(
         _ count: Int, _ body: (_ index: Int) -> Value, receive: (_ index: Int, _ value: Value) throws -> Void
     ) throws {
         let workers = min(self.count, count)

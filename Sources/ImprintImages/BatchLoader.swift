@@ -1,6 +1,6 @@
 internal import Dispatch
 public import Foundation
-public import ImprintCore
+package import ImprintCore
 internal import Synchronization
 
 /// An image that was left out, and why.
@@ -30,15 +30,15 @@ public struct SkippedImage: Sendable, Equatable {
 }
 
 /// Some images with their labels; valid only inside the closure that it is passed to.
-public struct Batch {
+package struct Batch {
     /// Its place in the epoch, from 0.
-    public let index: Int
+    package let index: Int
     /// The label of each image.
-    public let labels: [Int]
+    package let labels: [Int]
     /// The place of each image among the loader's items.
-    public let places: [Int]
+    package let places: [Int]
     /// The number of images.
-    public var count: Int { labels.count }
+    package var count: Int { labels.count }
     private let writing: (UnsafeMutableBufferPointer<Float>) -> Void
 
     /// Makes a batch whose images `writing` writes.
@@ -54,7 +54,7 @@ public struct Batch {
     /// Writes the images as a network reads them: [count, height, width, channels].
     ///
     /// `values` has room for all of them; what is beyond stays as it is.
-    public func write(to values: UnsafeMutableBufferPointer<Float>) { writing(values) }
+    package func write(to values: UnsafeMutableBufferPointer<Float>) { writing(values) }
 }
 
 /// How epochs go through images in batches: each in an order of its own, or in that of their places.
@@ -95,11 +95,11 @@ package struct BatchOrder: Sendable {
 /// 8 bits a sample, as far as the memory limit goes; the others are read again in every epoch, which goes on without those
 /// that can no longer be read. While the caller works on one batch, the next is read in the background. Order and
 /// content follow from the seed alone.
-public final class BatchLoader: Sendable {
+package final class BatchLoader: Sendable {
     /// The images that can be read.
-    public let items: [ImageFolder.Item]
+    package let items: [ImageFolder.Item]
     /// The images that were left out.
-    public let skipped: [SkippedImage]
+    package let skipped: [SkippedImage]
     private let preprocessing: Preprocessing
     private let augmentation: Augmentation?
     /// How epochs go through the images.
@@ -116,17 +116,17 @@ public final class BatchLoader: Sendable {
     ///   - items: The images.
     ///   - labels: The names of the labels, for messages.
     ///   - preprocessing: How they are prepared.
-    ///   - augmentation: How they are varied; not at all where `nil`.
+    ///   - augmentation: How they are varied; not at all if nil.
     ///   - batchSize: How many images a batch has; the last one of an epoch may have fewer.
     ///   - shuffles: Whether each epoch has an order of its own.
     ///   - seed: What order and variations follow from.
     ///   - workers: The threads that share the reading.
     ///   - mayLoseLabels: Whether it does no harm where most images, or all of a label, cannot be read, as in a small part of
-    ///     a folder that is kept back.
-    ///   - memoryLimit: How many bytes of prepared images are kept; half of the memory that is available where `nil`.
+    ///     a folder that is held out.
+    ///   - memoryLimit: How many bytes of prepared images are kept; half of the memory that is available if nil.
     ///   - onRead: Told now and then how many images have been read.
-    /// - Throws: `ImageError` where more than half of the images, or all of a label, cannot be read and must be.
-    public init(
+    /// - Throws: `ImageError` if more than half of the images, or all of a label, cannot be read and must be.
+    package init(
         items: [ImageFolder.Item], labels: [String], preprocessing: Preprocessing, augmentation: Augmentation? = nil,
         batchSize: Int, shuffles: Bool, seed: UInt64, workers: Workers, mayLoseLabels: Bool = false,
         memoryLimit: Int? = nil, onRead: (Int) -> Void = { _ in }
@@ -150,17 +150,17 @@ public final class BatchLoader: Sendable {
     }
 
     /// The number of images of an epoch.
-    public var count: Int { items.count }
+    package var count: Int { items.count }
     /// The bytes of the prepared images that are kept.
-    public var keptByteCount: Int { keptCount * bytesPerImage }
+    package var keptByteCount: Int { keptCount * bytesPerImage }
 
     /// Calls `body` with every batch of an epoch, or with those from `first` on, until it returns `false`.
     ///
     /// An image that can no longer be read is missing from its batch and told to `onLost`; a batch without images is left out.
     /// - Returns: Whether the epoch came to its end.
-    /// - Throws: `ImageError` where more than half of the images can no longer be read, and what `body` throws.
+    /// - Throws: `ImageError` if more than half of the images can no longer be read, and what `body` throws.
     @discardableResult
-    public func forEachBatch(
+    package func forEachBatch(
         epoch: Int, from first: Int = 0, onLost: (SkippedImage) -> Void, _ body: (Batch) throws -> Bool
     ) throws -> Bool {
         let batches = order.batches(epoch: epoch)
@@ -195,7 +195,7 @@ public final class BatchLoader: Sendable {
     }
 
     /// The image at a place, prepared and varied, as this epoch shows it.
-    public func image(at place: Int, epoch: Int) throws(ImageError) -> Image {
+    package func image(at place: Int, epoch: Int) throws(ImageError) -> RasterImage {
         let image = place < keptCount ? kept[place] : try preprocessing.prepare(items[place].url)
         return try augmentation?.variation(of: image, at: place, epoch: epoch, seed: order.seed) ?? image
     }
@@ -217,7 +217,7 @@ public final class BatchLoader: Sendable {
     ) -> (filled: [Int], lost: [SkippedImage]) {
         let known = vanished.withLock { $0 }
         let failures = Mutex<[Int: ImageError]>([:])
-        workers.forEach(places.count) { index, _ in
+        workers.parallelForEach(places.count) { index, _ in
             do throws(ImageError) {
                 if let reason = known[places[index]] { throw reason }
                 let image = try image(at: places[index], epoch: epoch)
@@ -247,7 +247,7 @@ public final class BatchLoader: Sendable {
         onRead: (Int) -> Void
     ) -> [Int: ImageError] {
         let failures = Mutex<[Int: ImageError]>([:])
-        _ = workers.map(items.count, onProgress: onRead) { place in
+        _ = workers.parallelMap(items.count, onProgress: onRead) { place in
             do throws(ImageError) {
                 let image = try preprocessing.prepare(items[place].url)
                 if place < kept.capacity { kept[place] = image }

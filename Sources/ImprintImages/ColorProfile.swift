@@ -148,7 +148,7 @@ final class ColorProfile: Sendable {
     }
 
     /// The image in sRGB; alpha stays as it is.
-    func convert(_ image: Image) -> Image {
+    func convert(_ image: RasterImage) -> RasterImage {
         var image = image
         switch conversion {
         case .none, .cmyk: break
@@ -280,7 +280,7 @@ private final class Transform: @unchecked Sendable {
 
     deinit { cmsDeleteTransform(handle) }
 
-    /// Converts pixels where they are; both formats have the same size.
+    /// Converts pixels if they are; both formats have the same size.
     func convert(_ samples: inout [UInt8], bytesPerPixel: Int) {
         let pixels = UInt32(samples.count / bytesPerPixel)
         samples.withUnsafeMutableBufferPointer { cmsDoTransform(handle, $0.baseAddress, $0.baseAddress, pixels) }

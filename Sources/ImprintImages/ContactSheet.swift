@@ -2,7 +2,7 @@ internal import CPNG
 package import Foundation
 
 /// Many images on one, to look over a data set.
-public enum ContactSheet {
+package enum ContactSheet {
     /// Lays `images` out in rows of `columns`, each in a cell as large as the largest, 4 pixels apart on mid grey.
     ///
     /// - Parameters:
@@ -10,14 +10,14 @@ public enum ContactSheet {
     ///   - columns: At least 1.
     ///   - gapAfterFirstColumn: By how much the others stand apart from the first column, in pixels.
     /// - Returns: An image of 3 channels.
-    public static func make(_ images: [Image], columns: Int, gapAfterFirstColumn: Int = 0) -> Image {
+    package static func make(_ images: [RasterImage], columns: Int, gapAfterFirstColumn: Int = 0) -> RasterImage {
         precondition(!images.isEmpty, "a contact sheet needs at least one image")
         precondition(columns >= 1, "a contact sheet has at least one column, not \(columns)")
         let gap = 4
         let cellWidth = (images.map(\.width).max() ?? 0) + gap
         let cellHeight = (images.map(\.height).max() ?? 0) + gap
         let rows = (images.count + columns - 1) / columns
-        var sheet = Image(
+        var sheet = RasterImage(
             width: min(columns, images.count) * cellWidth + gap + gapAfterFirstColumn, height: rows * cellHeight + gap,
             filledWith: 128)
         for (index, image) in images.enumerated() {
@@ -34,7 +34,7 @@ public enum ContactSheet {
     ///   - sheet: The image from `make(_:columns:gapAfterFirstColumn:)`.
     ///   - url: The file to write it to, whose extension is `png`, `jpg` or `jpeg`.
     /// - Throws: `ImageError` for another extension, or an image that the format cannot hold.
-    package static func encode(_ sheet: Image, for url: URL) throws(ImageError) -> [UInt8] {
+    package static func encode(_ sheet: RasterImage, for url: URL) throws(ImageError) -> [UInt8] {
         let bytes = try ImageFile.encode(sheet, for: url)
         let (start, comment) = bytes.starts(with: pngSignature) ? (pngHeaderLength, pngComment) : (2, jpegComment)
         return bytes.prefix(start) + comment + bytes.dropFirst(start)
@@ -72,8 +72,8 @@ public enum ContactSheet {
     }
 }
 
-extension Image {
-    fileprivate mutating func place(_ image: Image, left: Int, top: Int) {
+extension RasterImage {
+    fileprivate mutating func place(_ image: RasterImage, left: Int, top: Int) {
         for row in 0..<image.height {
             for column in 0..<image.width {
                 let source = (row * image.width + column) * image.channels

@@ -7,7 +7,7 @@ package struct FileStatus {
     /// The length of the file, in bytes.
     package let size: Int
 
-    /// The status of what is at `url`; nil where there is nothing, or no permission to look.
+    /// The status of what is at `url`; nil if there is nothing, or no permission to look.
     package init?(_ url: URL) {
         var status = stat()
         guard stat(url.displayPath, &status) == 0 else { return nil }

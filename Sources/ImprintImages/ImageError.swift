@@ -124,5 +124,5 @@ extension ImageError {
 
 extension URL {
     /// The path as a person would type it.
-    var displayPath: String { path(percentEncoded: false) }
+    package var displayPath: String { path(percentEncoded: false) }
 }

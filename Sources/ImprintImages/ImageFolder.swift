@@ -43,7 +43,7 @@ public struct ImageFolder: Sendable {
     /// classes are followed; links to folders further down are left out, for they could lead in circles.
     ///
     /// - Parameter minimumClasses: How many classes are needed: 2 to train, 1 may do to evaluate.
-    /// - Throws: `ImageError` where the folder is missing, a file or empty, holds no class folders or too few, or where
+    /// - Throws: `ImageError` if the folder is missing, a file or empty, holds no class folders or too few, or where
     ///   a class has no images.
     public init(at url: URL, minimumClasses: Int = 2) throws(ImageError) {
         guard let status = FileStatus(url) else { throw .missingFolder(folder: url) }
@@ -107,7 +107,7 @@ extension ImageFolder {
     /// All images in a folder and in those below it, whatever they are called, in the order of Unicode scalars.
     ///
     /// Hidden files are left out, and so are links to folders.
-    /// - Throws: `ImageError` where the folder is missing, a file, or holds no images.
+    /// - Throws: `ImageError` if the folder is missing, a file, or holds no images.
     public static func images(in folder: URL) throws(ImageError) -> [URL] {
         guard let status = FileStatus(folder) else { throw .missingImages(folder: folder, reason: "it does not exist") }
         guard status.isFolder else { throw .missingImages(folder: folder, reason: "it is a file") }
@@ -159,7 +159,7 @@ extension FolderListing {
         while true {
             errno = 0
             guard let entry = readdir(stream) else { break }
-            // Read where it is: an entry is only as long as its name.
+            // Read if it is: an entry is only as long as its name.
             let start = UnsafeRawPointer(entry) + (MemoryLayout<dirent>.offset(of: \.d_name) ?? 0)
             let bytes = Array(
                 UnsafeRawBufferPointer(start: start, count: strlen(start.assumingMemoryBound(to: CChar.self))))

@@ -25,8 +25,8 @@ final class ImageStore: @unchecked Sendable {
     }
 
     /// The image at a place that was written before.
-    subscript(place: Int) -> Image {
-        get { Image(width: width, height: height, channels: channels, samples: Array(bytes(at: place))) }
+    subscript(place: Int) -> RasterImage {
+        get { RasterImage(width: width, height: height, channels: channels, samples: Array(bytes(at: place))) }
         set { _ = bytes(at: place).update(fromContentsOf: newValue.samples) }
     }
 

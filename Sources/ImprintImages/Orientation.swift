@@ -23,7 +23,7 @@ public enum Orientation: Int, Sendable, CaseIterable {
     public var swapsSides: Bool { rawValue >= 5 }
 
     /// The upright picture of an image that is stored with this orientation.
-    public func upright(_ image: Image) -> Image {
+    public func upright(_ image: RasterImage) -> RasterImage {
         guard self != .up else { return image }
         let (width, height) = swapsSides ? (image.height, image.width) : (image.width, image.height)
         let (first, right, down) = steps(width: image.width, height: image.height)
@@ -38,7 +38,7 @@ public enum Orientation: Int, Sendable, CaseIterable {
             }
             count = image.samples.count
         }
-        return Image(width: width, height: height, channels: image.channels, samples: samples)
+        return RasterImage(width: width, height: height, channels: image.channels, samples: samples)
     }
 
     /// Where upright pixels are in a stored picture of this size: (x, y) is pixel `first + x * right + y * down`.

@@ -24,16 +24,16 @@ public struct PixelBuffer: Sendable {
     }
 
     /// The picture, as it is stored.
-    let image: Image
+    let image: RasterImage
 
     /// Takes pixels.
     /// - Parameters:
     ///   - width: The number of columns, at least 1.
     ///   - height: The number of rows, at least 1.
     ///   - layout: What the bytes of a pixel are.
-    ///   - bytesPerRow: From the beginning of a row to that of the next; `nil` where rows follow each other without a gap.
+    ///   - bytesPerRow: From the beginning of a row to that of the next; nil if rows follow each other without a gap.
     ///   - bytes: The rows; what follows the last one is ignored.
-    /// - Throws: `ImageError.invalidPixels` where the bytes are not those of such a picture.
+    /// - Throws: `ImageError.invalidPixels` if the bytes are not those of such a picture.
     public init<Bytes: Collection<UInt8>>(
         width: Int, height: Int, layout: Layout, bytesPerRow: Int? = nil, bytes: Bytes
     ) throws(ImageError) {
@@ -58,7 +58,7 @@ public struct PixelBuffer: Sendable {
         let samples =
             bytes.withContiguousStorageIfAvailable { Self.samples($0, row: row, stride: stride, rows: height, layout) }
             ?? Array(bytes).withUnsafeBufferPointer { Self.samples($0, row: row, stride: stride, rows: height, layout) }
-        image = Image(width: width, height: height, channels: layout.bytesPerPixel, samples: samples)
+        image = RasterImage(width: width, height: height, channels: layout.bytesPerPixel, samples: samples)
     }
 
     private static func samples(

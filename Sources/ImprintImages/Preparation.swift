@@ -1,5 +1,5 @@
-public import Foundation
-public import ImprintCore
+package import Foundation
+package import ImprintCore
 
 /// Makes a copy of a data set that is ready to train on: upright sRGB JPEGs of one size.
 ///
@@ -7,23 +7,23 @@ public import ImprintCore
 /// side: a larger photo is scaled down to it, a smaller one keeps its size, for enlarging adds nothing that training could not
 /// do itself. A copy takes over the time of its original and names it in a comment (`CopyComment`), by which a later run sees that it is
 /// done; a run that was interrupted goes on where it stopped. No file is replaced but the copy of the same original.
-public struct Preparation: Sendable, Hashable {
+package struct Preparation: Sendable, Hashable {
     /// What a run came to.
-    public struct Outcome: Sendable {
+    package struct Outcome: Sendable {
         /// How many photos are in the copy.
-        public let images: Int
+        package let images: Int
         /// How many of them had been made before.
-        public let unchanged: Int
+        package let unchanged: Int
         /// Those that cannot be read.
-        public let skipped: [SkippedImage]
+        package let skipped: [SkippedImage]
         /// Images in the copy that are none of these: of photos that were moved or removed since an earlier run, perhaps.
-        public let strays: [URL]
+        package let strays: [URL]
     }
 
     /// The length of the short side, in pixels.
-    public let shortSide: Int
+    package let shortSide: Int
     /// The quality of the JPEGs, 1…100.
-    public let quality: Int
+    package let quality: Int
 
     /// What a prepared folder was made with; it lies in the folder, hidden.
     private static let stampName = ".prepared.json"
@@ -39,7 +39,7 @@ public struct Preparation: Sendable, Hashable {
     }
 
     /// Makes rules for a copy.
-    public init(shortSide: Int = 299, quality: Int = 90) {
+    package init(shortSide: Int = 299, quality: Int = 90) {
         precondition(shortSide > 0, "a photo has at least one pixel, not \(shortSide)")
         precondition((1...100).contains(quality), "the quality of a JPEG is 1 to 100, not \(quality)")
         self.shortSide = shortSide
@@ -59,8 +59,8 @@ public struct Preparation: Sendable, Hashable {
     ///     around it.
     ///   - workers: The threads that share the work.
     ///   - onProgress: Told now and then how many photos are done.
-    /// - Throws: `PreparationError` where `output` is another kind of folder, `ImageError` where a file cannot be written.
-    public func run(
+    /// - Throws: `PreparationError` if `output` is another kind of folder, `ImageError` where a file cannot be written.
+    package func run(
         _ folder: ImageFolder, into output: URL, workers: Workers, onProgress: (Int) -> Void = { _ in }
     ) throws -> Outcome {
         // The folders of labels may be links to other places.
@@ -70,7 +70,7 @@ public struct Preparation: Sendable, Hashable {
         let targets = try Self.targets(of: folder, in: output)
         let sources = folder.items.map(folder.path)
         for parent in Set(targets.map { $0.deletingLastPathComponent() }) { try makeFolder(parent) }
-        let outcomes = try workers.map(targets.count, onProgress: onProgress) { index throws(ImageError) in
+        let outcomes = try workers.parallelMap(targets.count, onProgress: onProgress) { index throws(ImageError) in
             // The name is hidden, so that a file of an interrupted run is no photo, and short, for names have at most 255 bytes.
             let partial = targets[index].deletingLastPathComponent().appending(path: ".copy-\(index).partial")
             let original = folder.items[index].url
@@ -222,7 +222,7 @@ public struct Preparation: Sendable, Hashable {
 }
 
 /// Why a data set could not be prepared into a folder.
-public enum PreparationError: DescribedError, Equatable, Sendable {
+package enum PreparationError: DescribedError, Equatable, Sendable {
     /// The folder to write is that of the originals, in it, or around it.
     case originalsAtRisk(output: URL, data: URL)
     /// The folder to write holds something else.
@@ -233,7 +233,7 @@ public enum PreparationError: DescribedError, Equatable, Sendable {
     case otherVersion(folder: URL)
 
     /// The error in a sentence or two.
-    public var description: String {
+    package var description: String {
         switch self {
         case .originalsAtRisk(let output, let data):
             "\(output.displayPath) and the photos in \(data.displayPath) are not apart from each other, so that originals could "

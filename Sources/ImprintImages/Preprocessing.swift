@@ -1,7 +1,7 @@
 internal import CImprintKernels
 public import Foundation
 
-/// How a photo becomes a network's input: stored in the weights file, so that training and prediction do the same.
+/// How a photo becomes a network's input: stored in the model file, so that training and prediction do the same.
 ///
 /// A photo is decoded, turned upright, fitted into `width` x `height`, brought to sRGB, and each sample (0…255) becomes
 /// (sample − mean) · scale, channel by channel.
@@ -34,7 +34,7 @@ public struct Preprocessing: Codable, Hashable, Sendable {
         colorSpace = "sRGB"
     }
 
-    /// What is wrong with the rules, or `nil` where nothing is; for rules that were read from a file.
+    /// What is wrong with the rules, or nil if nothing is; for rules that were read from a file.
     public var problem: String? {
         let side = 1...(1 << 14)
         if !side.contains(width) || !side.contains(height) {
@@ -51,8 +51,8 @@ public struct Preprocessing: Codable, Hashable, Sendable {
     }
 
     /// Reads a photo and fits it into the input.
-    /// - Throws: `ImageError` where the file cannot be read as an image.
-    public func prepare(_ url: URL) throws(ImageError) -> Image {
+    /// - Throws: `ImageError` if the file cannot be read as an image.
+    public func prepare(_ url: URL) throws(ImageError) -> RasterImage {
         prepare(try StoredPicture(url, coveringShortSide: shortSideToDecode))
     }
 
@@ -60,7 +60,7 @@ public struct Preprocessing: Codable, Hashable, Sendable {
     package var shortSideToDecode: Int { ImageFile.shortSideToDecode(covering: max(width, height)) }
 
     /// Fits a photo into the input.
-    package func prepare(_ stored: StoredPicture) -> Image {
+    package func prepare(_ stored: StoredPicture) -> RasterImage {
         // A picture with alpha is laid on white in sRGB, and the borders of `scaleFit` are not always symmetric.
         guard stored.image.channels == 3, cropAndScale != .scaleFit else { return prepare(stored.upright) }
         // Once the picture is small, there are fewer pixels to turn and fewer colours to convert.
@@ -70,13 +70,13 @@ public struct Preprocessing: Codable, Hashable, Sendable {
     }
 
     /// Fits an upright picture into the input; transparency is laid on white, as it is where a file is read.
-    public func prepare(_ image: Image) -> Image {
+    public func prepare(_ image: RasterImage) -> RasterImage {
         let fitted = cropAndScale.apply(image.laidOnWhite(), width: width, height: height)
         return fitted.converted(toChannels: channels)
     }
 
     /// Writes a prepared image as the network reads it: [height, width, channels], channels fastest.
-    public func normalize(_ image: Image, into values: UnsafeMutableBufferPointer<Float>) {
+    public func normalize(_ image: RasterImage, into values: UnsafeMutableBufferPointer<Float>) {
         precondition(
             image.width == width && image.height == height && image.channels == channels,
             "the image is \(image.width)x\(image.height)x\(image.channels), not \(width)x\(height)x\(channels)")
@@ -91,12 +91,12 @@ public struct Preprocessing: Codable, Hashable, Sendable {
     }
 }
 
-extension Image {
+extension RasterImage {
     /// The same picture in grey (1 channel) or colour (3 channels).
-    func converted(toChannels wanted: Int) -> Image {
+    func converted(toChannels wanted: Int) -> RasterImage {
         precondition(channels != 4, "transparency is laid on white first")
         guard wanted != channels else { return self }
-        var converted = Image(width: width, height: height, channels: wanted)
+        var converted = RasterImage(width: width, height: height, channels: wanted)
         for pixel in 0..<(width * height) {
             let place = pixel * channels
             if wanted == 3 {

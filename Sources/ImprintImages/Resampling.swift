@@ -1,7 +1,7 @@
 internal import CImprintKernels
 
 /// Which source samples make each target sample along one axis, and with what weights.
-struct ResampledAxis {
+package struct ResampledAxis {
     /// How many target samples there are.
     let count: Int
     /// The first source sample that counts for each target sample, and how many do.
@@ -14,7 +14,7 @@ struct ResampledAxis {
     /// Scales the middle `part` (all of it, where nil) of `length` source samples to `target` samples.
     ///
     /// Samples beyond the part, but within the source, count as if the whole were scaled first and cropped then.
-    init(length: Int, target: Int, part: Double? = nil) {
+    package init(length: Int, target: Int, part: Double? = nil) {
         let part = min(part ?? Double(length), Double(length))
         let first = (Double(length) - part) / 2
         let step = part / Double(target)
@@ -51,15 +51,15 @@ struct ResampledAxis {
     }
 }
 
-extension Image {
+extension RasterImage {
     /// The image whose columns and rows are weighted sums of this one's.
-    func resampled(columns: ResampledAxis, rows: ResampledAxis) -> Image {
+    package func resampled(columns: ResampledAxis, rows: ResampledAxis) -> RasterImage {
         // Weighted as they are, the colours of transparent pixels would tint their neighbours.
         guard channels == 4 else { return resampledChannels(columns: columns, rows: rows) }
         return alphaPremultiplied().resampledChannels(columns: columns, rows: rows).alphaDivided()
     }
 
-    private func resampledChannels(columns: ResampledAxis, rows: ResampledAxis) -> Image {
+    private func resampledChannels(columns: ResampledAxis, rows: ResampledAxis) -> RasterImage {
         let sampleCount = rows.count * columns.count * channels
         let result = [UInt8](unsafeUninitializedCapacity: sampleCount) { target, count in
             rows.withKernelAxis { rows in
@@ -73,11 +73,11 @@ extension Image {
             }
             count = sampleCount
         }
-        return Image(width: columns.count, height: rows.count, channels: channels, samples: result)
+        return RasterImage(width: columns.count, height: rows.count, channels: channels, samples: result)
     }
 
     /// The image in the middle of a larger one that is grey, or transparent with 4 channels, around it.
-    func padded(width: Int, height: Int, with grey: UInt8) -> Image {
+    func padded(width: Int, height: Int, with grey: UInt8) -> RasterImage {
         guard (width, height) != (self.width, self.height) else { return self }
         let pixel = channels == 4 ? [grey, grey, grey, 0] : [UInt8](repeating: grey, count: channels)
         func padding(_ count: Int) -> [UInt8] { Array(repeatElement(pixel, count: count).joined()) }
@@ -95,11 +95,11 @@ extension Image {
                 padded += row
             }
         }
-        return Image(width: width, height: height, channels: channels, samples: padded)
+        return RasterImage(width: width, height: height, channels: channels, samples: padded)
     }
 
     /// Each colour times its alpha.
-    private func alphaPremultiplied() -> Image {
+    private func alphaPremultiplied() -> RasterImage {
         var result = self
         for pixel in stride(from: 0, to: samples.count, by: 4) {
             let alpha = Int(samples[pixel + 3])
@@ -111,7 +111,7 @@ extension Image {
     }
 
     /// Each colour divided by its alpha; black where nothing is visible.
-    func alphaDivided() -> Image {
+    func alphaDivided() -> RasterImage {
         var result = self
         for pixel in stride(from: 0, to: samples.count, by: 4) {
             let alpha = Int(samples[pixel + 3])

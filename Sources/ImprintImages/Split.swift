@@ -1,6 +1,6 @@
 internal import ImprintCore
 
-/// How many of the images are kept back from training, to measure progress on.
+/// How many of the images are held out from training, to measure progress on.
 public enum ValidationRule: Sendable, Hashable {
     /// As many as Create ML keeps back: none of fewer than 50 images, 10 % of fewer than 200, else 5 %.
     case automatic
@@ -26,7 +26,7 @@ public enum ValidationRule: Sendable, Hashable {
 extension ImageFolder {
     /// Divides the items at random into those to train on and those to validate on, the same for the same seed.
     ///
-    /// Each class gives the same fraction, rounded; where anything is kept back at all, a class of two or more images
+    /// Each class gives the same fraction, rounded; where anything is held out at all, a class of two or more images
     /// has at least one on either side, and a class of one image is trained on. What a class gives does not depend on
     /// the other classes. Both lists keep the order of `items`.
     ///
@@ -34,7 +34,7 @@ extension ImageFolder {
     /// then gives at most its fraction, or one group more where it would give nothing, and a group that holds all of a class is
     /// trained on. Groups that take over a quarter of a class's validation images come last, since one scene says little of
     /// others. Without groups, photos of one burst may end up on either side, which makes validation look better than it is.
-    public func split(
+    package func split(
         _ rule: ValidationRule, seed: UInt64, groups: ImageGroups? = nil
     ) -> (training: [Item], validation: [Item]) {
         let (training, validation) = splitPlaces(rule, seed: seed, groups: groups)
@@ -43,7 +43,7 @@ extension ImageFolder {
 
     /// How many images `split` without groups would keep back, and how many of these would have another image of their group
     /// among those to train on: what they measure is memory.
-    public func randomSplitLeaks(_ rule: ValidationRule, seed: UInt64, groups: ImageGroups) -> (images: Int, of: Int) {
+    package func randomSplitLeaks(_ rule: ValidationRule, seed: UInt64, groups: ImageGroups) -> (images: Int, of: Int) {
         let (training, validation) = splitPlaces(rule, seed: seed, groups: nil)
         return (groups.leaks(from: validation, into: training), validation.count)
     }
@@ -62,7 +62,7 @@ extension ImageFolder {
     }
 }
 
-/// Which groups of images are kept back.
+/// Which groups of images are held out.
 private struct Selection {
     /// The images of each group, as places in the folder's items, and the group of each image.
     private let members: [[Int]]

@@ -1,7 +1,9 @@
 internal import Foundation
 internal import Imprint
 internal import ImprintCore
-internal import ImprintFormats
+internal import ImprintImages
+internal import ImprintModel
+internal import ImprintTraining
 
 /// A run of training up to now, as a part of a page.
 struct LiveRun {

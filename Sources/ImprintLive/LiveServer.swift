@@ -1,26 +1,28 @@
 internal import FlyingFox
-public import Foundation
-public import Imprint
+package import Foundation
+internal import Imprint
+internal import ImprintModel
+package import ImprintTraining
 internal import Synchronization
 
 /// Serves a page that follows a run of training, to browsers on this machine alone.
 ///
 /// The page asks for what is new and is answered as soon as there is some.
-public final class LiveServer: Sendable {
-    /// The port that is tried first where none is asked for; the next that is free is taken where it is in use.
-    public static let usualPort = 8093
+package final class LiveServer: Sendable {
+    /// The port that is tried first where none is asked for; the next that is free is taken if it is in use.
+    package static let usualPort = 8093
 
     /// Where the page is.
-    public let url: URL
+    package let url: URL
     private let server: LocalServer
     private let run = Mutex(LiveRun())
     /// What was asked for last: when, and which version the answer had.
     let asked = Mutex<(at: ContinuousClock.Instant, answered: Int)?>(nil)
 
     /// Starts to serve.
-    /// - Parameter port: The port, 1…65,535; the usual or the next free one where `nil`.
-    /// - Throws: `LocalServerError.noPort` where the port cannot be had.
-    public init(port: Int? = nil) async throws {
+    /// - Parameter port: The port, 1…65,535; the usual or the next free one if nil.
+    /// - Throws: `LocalServerError.noPort` if the port cannot be had.
+    package init(port: Int? = nil) async throws {
         server = try await LocalServer(port: port, usualPort: Self.usualPort)
         url = server.url
         await server.serve { [self] request, _ in
@@ -34,11 +36,11 @@ public final class LiveServer: Sendable {
     }
 
     /// Shows what happened.
-    public func show(_ event: TrainingEvent) { run.withLock { $0.take(event) } }
+    package func show(_ event: TrainingEvent) { run.withLock { $0.take(event) } }
 
     /// Shows the end, gives open pages two seconds to see it, and stops.
     /// - Parameter error: What the run ended with, where it did not end well.
-    public func finish(_ error: (any Error)? = nil) async {
+    package func finish(_ error: (any Error)? = nil) async {
         let last = run.withLock {
             $0.end(error)
             return $0.version

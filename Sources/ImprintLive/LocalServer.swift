@@ -1,7 +1,7 @@
 package import FlyingFox
 internal import FlyingSocks
 package import Foundation
-public import ImprintCore
+internal import ImprintCore
 internal import Synchronization
 
 /// An HTTP server for browsers on this machine alone.
@@ -25,10 +25,10 @@ package final class LocalServer: Sendable {
 
     /// Starts to listen.
     /// - Parameters:
-    ///   - port: The port, 1…65,535; where `nil`, the first that can be had from `usualPort` on. So those that follow one another have the
+    ///   - port: The port, 1…65,535; if nil, the first that can be had from `usualPort` on. So those that follow one another have the
     ///     same port, with what a browser keeps for it.
     ///   - usualPort: The port that is tried first where none is asked for.
-    /// - Throws: `LocalServerError.noPort` where none can be had.
+    /// - Throws: `LocalServerError.noPort` if none can be had.
     package init(port: Int?, usualPort: Int) async throws {
         let ports = port.map { $0...$0 } ?? usualPort...(usualPort + Self.portCount - 1)
         var started: (server: HTTPServer, port: Int, run: Task<Void, any Error>)?
@@ -41,7 +41,7 @@ package final class LocalServer: Sendable {
             throw LocalServerError.noPort(of: ports)
         }
         (server, self.url) = (started.server, url)
-        // Browsers leave out the port where it is that of HTTP.
+        // Browsers leave out the port if it is that of HTTP.
         hosts = Set(
             ["127.0.0.1", "localhost"].flatMap {
                 started.port == 80 ? [$0, "\($0):80"] : ["\($0):\(started.port)"]
@@ -50,7 +50,7 @@ package final class LocalServer: Sendable {
         Task { [state, server] in await Self.keepListening(server, started.run, started.port, state) }
     }
 
-    /// What a server does that listens from now on; `nil` where it cannot.
+    /// What a server does that listens from now on; nil if it cannot.
     private static func listening(_ server: HTTPServer) async -> Task<Void, any Error>? {
         let hasEnded = Atomic(false)
         let run = Task {
@@ -93,7 +93,7 @@ package final class LocalServer: Sendable {
     /// - Parameters:
     ///   - bodyLimit: How many bytes a request may bring.
     ///   - gate: The answer to a request that is not let in, by its head alone; `nil` for what may be answered.
-    ///   - answer: The answer to a request and what it brought; `nil` where that was more.
+    ///   - answer: The answer to a request and what it brought; nil if that was more.
     package func serve(
         bodyLimit: Int = 0, gate: @escaping @Sendable (HTTPRequest) -> HTTPResponse? = { _ in nil },
         _ answer: @escaping @Sendable (HTTPRequest, Data?) async throws -> HTTPResponse
@@ -145,14 +145,14 @@ package final class LocalServer: Sendable {
 }
 
 /// Why a page is not served.
-public enum LocalServerError: DescribedError, Equatable {
+package enum LocalServerError: DescribedError, Equatable {
     /// None of the ports could be had.
     case noPort(of: ClosedRange<Int>)
     /// The page was served on a port, and cannot be any more.
     case ended(port: Int, reason: String)
 
     /// What to do.
-    public var description: String {
+    package var description: String {
         switch self {
         case .noPort(let ports) where ports.count == 1:
             "the port \(ports.lowerBound) of this machine cannot be listened on, since another program does or it is reserved; choose "

@@ -50,7 +50,7 @@ enum Identifier {
     ]
 }
 
-/// The words of a text, at least one: its runs of letters and digits; where it has none, the names of its characters.
+/// The words of a text, at least one: its runs of letters and digits; if it has none, the names of its characters.
 private func words(of text: String) -> [String] {
     // Swift compares identifiers by their bytes, and keyboards write composed characters.
     let scalars = Array(text.precomposedStringWithCanonicalMapping.unicodeScalars).filter {

@@ -1,10 +1,10 @@
 internal import Foundation
 
-/// What a weights file says of itself, as much of it as a type is made of; docs/weights-file.md specifies the file.
+/// What a model file says of itself, as much of it as a type is made of; docs/weights-file.md specifies the file.
 ///
 /// The network and its numbers are left to Imprint, which checks all of the file whenever it is loaded.
 struct ModelMetadata: Equatable {
-    /// The newest format that is known here, which is `WeightsFile.formatVersion`.
+    /// The newest format that is known here, which is `ModelFile.formatVersion`.
     static let newestFormat = 2
     /// The longest header that a reader accepts, in bytes.
     static let greatestHeaderLength = 100_000_000
@@ -13,31 +13,31 @@ struct ModelMetadata: Equatable {
     let labels: [String]
 
     /// Reads the header of the file at `url`.
-    /// - Throws: `ModelFileError` where it is no weights file, or not a whole one.
-    init(contentsOf url: URL) throws(ModelFileError) {
+    /// - Throws: `ModelHeaderError` if it is no model file, or not a whole one.
+    init(contentsOf url: URL) throws(ModelHeaderError) {
         do {
             let file = try FileHandle(forReadingFrom: url)
             defer { try? file.close() }
             let length = try file.seekToEnd()
             try file.seek(toOffset: 0)
             let prefix = try file.read(upToCount: 8) ?? Data()
-            guard prefix.count == 8 else { throw ModelFileError.Problem.noHeaderLength(fileLength: length) }
+            guard prefix.count == 8 else { throw ModelHeaderError.Problem.noHeaderLength(fileLength: length) }
             let headerLength = prefix.reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
             guard headerLength <= Self.greatestHeaderLength else {
-                throw ModelFileError.Problem.headerTooLong(headerLength)
+                throw ModelHeaderError.Problem.headerTooLong(headerLength)
             }
             guard headerLength <= length - 8, let header = try file.read(upToCount: Int(headerLength)),
                 header.count == headerLength
-            else { throw ModelFileError.Problem.headerBeyondEnd(headerLength, fileLength: length) }
+            else { throw ModelHeaderError.Problem.headerBeyondEnd(headerLength, fileLength: length) }
             try self.init(header: header, dataLength: length - 8 - headerLength)
-        } catch let problem as ModelFileError.Problem {
-            throw ModelFileError(path: url.path, problem: problem)
+        } catch let problem as ModelHeaderError.Problem {
+            throw ModelHeaderError(path: url.path, problem: problem)
         } catch {
-            throw ModelFileError(path: url.path, problem: .cannotRead(reason: error.localizedDescription))
+            throw ModelHeaderError(path: url.path, problem: .cannotRead(reason: error.localizedDescription))
         }
     }
 
-    private init(header bytes: Data, dataLength: UInt64) throws(ModelFileError.Problem) {
+    private init(header bytes: Data, dataLength: UInt64) throws(ModelHeaderError.Problem) {
         guard let header = try? JSONDecoder().decode(Header.self, from: bytes) else { throw .malformedHeader }
         guard let format = header.metadata["imprint.format"] else {
             if header.metadata["imprint.personalization"] != nil { throw .personalization }

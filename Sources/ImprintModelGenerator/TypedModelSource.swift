@@ -1,6 +1,6 @@
 /// The Swift source of a model's type.
 struct TypedModelSource {
-    /// The name of the weights file.
+    /// The name of the model file.
     let fileName: String
     /// The labels of the model.
     let labels: [String]

@@ -13,7 +13,7 @@ do {
     if let namesake = others.first(where: {
         TypedModelSource.type(of: URL(filePath: $0).lastPathComponent) == source.type
     }) {
-        throw ModelFileError(path: model, problem: .sameType(source.type, as: namesake))
+        throw ModelHeaderError(path: model, problem: .sameType(source.type, as: namesake))
     }
     do {
         try Data(source.text.utf8).write(to: URL(filePath: output), options: .atomic)

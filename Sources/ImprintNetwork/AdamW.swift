@@ -16,7 +16,7 @@ internal import ImprintCore
 ///
 /// These are PyTorch's formulas (Loshchilov and Hutter, "Decoupled weight decay regularization", 2019).
 public final class AdamW {
-    /// The numbers that steer a step.
+    /// The hyperparameters of a step.
     public struct Options: Hashable, Codable, Sendable {
         /// The highest learning rate, ≥ 0.
         public var learningRate: Float
@@ -51,7 +51,7 @@ public final class AdamW {
         }
     }
 
-    /// The numbers that steer a step.
+    /// The hyperparameters of a step.
     public let options: Options
     /// How many steps have been taken.
     public var stepCount = 0
@@ -66,7 +66,7 @@ public final class AdamW {
         let step: imprint_adamw_step
     }
 
-    /// Makes an optimiser whose means are 0.
+    /// Makes an optimizer whose means are 0.
     /// - Throws: `NetworkError.outOfMemory`.
     public init(_ options: Options, for layout: ParameterLayout) throws(NetworkError) {
         self.options = options
@@ -83,7 +83,7 @@ public final class AdamW {
     /// - Parameters:
     ///   - plan: A training plan after `backward`.
     ///   - factor: The schedule's factor of the learning rate.
-    public func step(_ plan: Plan, factor: Float = 1) {
+    public func step(_ plan: ExecutionPlan, factor: Float = 1) {
         precondition(plan.parameters.layout.trainableCount == count, "the plan belongs to another network")
         let scale = options.gradientClipping.map { plan.clipping(to: $0).scale } ?? 1
         stepCount += 1
@@ -94,13 +94,13 @@ public final class AdamW {
             epsilon: options.epsilon, weight_decay: options.weightDecay, gradient_scale: scale)
         update = Update(
             trained: plan.trained, parameters: plan.parameters.floats, gradients: plan.gradients.floats(), step: step)
-        plan.team.run(self)
+        plan.threadPool.run(self)
         update = nil
         plan.noteOwnChange()
     }
 }
 
-extension AdamW: TeamTask {
+extension AdamW: ThreadPoolTask {
     func run(_ worker: Worker) {
         guard let update else { return }
         for (range, decays) in update.trained {

@@ -4,7 +4,7 @@ extension Network {
     /// changes.
     /// - Parameter blocks: How many blocks before the head belong to the second part, 0…`greatestAdaptedBlocks`; see `blocks`. More,
     ///   where nodes of these blocks read others than the one before them.
-    /// - Returns: `nil` where there is no head.
+    /// - Returns: nil if there is no head.
     public func split(beforeLast blocks: Int) throws(NetworkError) -> (features: Network, head: Network)? {
         precondition((0...greatestAdaptedBlocks).contains(blocks), "\(blocks) blocks are more than the network has")
         guard var place = tunedPlace else { return nil }
@@ -79,7 +79,7 @@ extension Network {
             default: continue
             }
             let sum = "\(node.name).sum"
-            changed.append(Node(name: sum, layer: Add(), inputs: [node.name, last]))
+            changed.append(Node(name: sum, layer: AddLayer(), inputs: [node.name, last]))
             names[node.name] = sum
         }
         let network = try Network(name: name, input: input, nodes: changed).keepingStatistics()

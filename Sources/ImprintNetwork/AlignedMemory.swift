@@ -18,7 +18,7 @@ final class AlignedMemory: @unchecked Sendable {
 
     /// Asks the system for memory.
     /// - Parameter isWrittenOnce: Whether it is filled before anything waits for it, so that the first write of a page may take its time then.
-    /// - Throws: `NetworkError.outOfMemory` where the block is larger than the memory that is left, or the system refuses it.
+    /// - Throws: `NetworkError.outOfMemory` if the block is larger than the memory that is left, or the system refuses it.
     init(byteCount: Int, isWrittenOnce: Bool = false) throws(NetworkError) {
         self.byteCount = max(byteCount, 1 << 12)
         // Linux promises more memory than there is and kills who uses it.
@@ -41,7 +41,7 @@ final class AlignedMemory: @unchecked Sendable {
     /// - Parameters:
     ///   - descriptor: The file, which may be closed afterwards.
     ///   - offset: Where the bytes begin in the file.
-    /// - Returns: `nil` where the system cannot map the file.
+    /// - Returns: nil if the system cannot map the file.
     init?(mapping descriptor: Int32, at offset: Int, byteCount: Int) {
         let lead = offset % Int(getpagesize())
         let block = mmap(

@@ -67,7 +67,7 @@ enum GEMM {
 
     /// Into how long pieces an axis is best cut where a piece of length 1 takes so many multiplications.
     ///
-    /// `nil` where pieces would be too short for the kernels.
+    /// nil if pieces would be too short for the kernels.
     static func pieceLength(productsPerStep: Int, atLeast least: Int) -> Int? {
         let length = unpackedProducts / max(productsPerStep, 1)
         return length >= least ? length : nil

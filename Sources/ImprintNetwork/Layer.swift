@@ -1,81 +1,64 @@
-public import ImprintCore
+package import ImprintCore
 
-/// A layer's description, and the arithmetic that goes with it.
+/// A layer's description and its arithmetic.
 ///
-/// A layer is a small value without numbers of its own: sizes and options, stored in the weights file. Its parameters,
-/// activations and scratch memory belong to the caller (a `Plan`), so `forward` and `backward` are plain functions
-/// over buffers. Each kind lives in one file of the folder Layers: description, shapes, forward, backward.
+/// A layer is a small value: sizes and options, which the model file stores. It holds no tensors. Parameters, activations and scratch memory
+/// belong to an `ExecutionPlan`, so `forward` and `backward` are plain functions over buffers. Activations are NHWC float32:
+/// [N, H, W, C], the channels of a pixel next to each other.
+///
+/// To use a layer of your own, conform to this protocol and register the type before you train with it or load a model that contains it:
+///
+/// ```swift
+/// LayerRegistry.register(Scale.self)
+/// ```
+///
+/// docs/adding-a-layer.md explains each step with an example.
 public protocol Layer: Codable, Hashable, Sendable {
-    /// The name of this kind in a stored description, such as "convolution".
+    /// The name of this kind in a stored description, such as "convolution"; never change it.
     static var kind: String { get }
 
-    /// The shape of the result for inputs of these shapes.
-    /// - Throws: `NetworkError` where the layer cannot take them or a property is out of range.
-    func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape
+    /// The shape of the output for inputs of these shapes.
+    ///
+    /// Check all stored properties here: descriptions also come from files.
+    /// - Throws: `NetworkError` if the layer cannot take the inputs or a property is out of range.
+    func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape
 
-    /// The parameters of this layer for inputs of these shapes, in the order in which `LayerContext` passes them.
-    func parameters(for inputs: [Shape]) -> [ParameterDescription]
+    /// The parameters of this layer for inputs of these shapes, in the order in which `LayerContext.parameters` has them.
+    func parameters(for inputs: [TensorShape]) -> [ParameterDescription]
 
-    /// What the backward pass reads again of the forward pass's activations.
+    /// Which activations of the forward pass `backward` reads; the plan keeps only these. Default: the inputs.
     var backwardReads: BackwardReads { get }
 
-    /// Whether the result may take the place of the first input in memory.
+    /// Whether the output may share memory with the first input. Default: `never`.
     var inPlace: InPlace { get }
 
-    /// Whether the gradient of the first input may overwrite that input's values, number by number; not together with
-    /// an `inPlace` other than `never`.
-    var gradientMayReplaceInput: Bool { get }
+    /// The number of multiply-accumulate operations for one image by the layer's formula, whatever the algorithm. Default: 0.
+    func multiplications(for inputs: [TensorShape]) -> Int
 
-    /// Whether the layer asks for the moments of its first input, `LayerContext.inputMoments`, in training.
-    var readsMoments: Bool { get }
-
-    /// How many blocks the layer records at most in `LayerContext.outputMoments`; `nil` where it records none.
-    func momentBlocks(_ request: MemoryRequest) -> Int?
-
-    /// The way in which this layer computes its result for inputs of these shapes.
-    /// - Parameter batch: how many images at most are predicted at once; `nil` in training.
-    func algorithm(for inputs: [Shape], predicting batch: Int?) -> Algorithm
-
-    /// How many multiplications, each with an addition, the layer's formula takes for one image, whatever the algorithm; 0
-    /// where it has no sums of products.
-    func multiplications(for inputs: [Shape]) -> Int
-
-    /// How much memory the layer needs beside its activations.
+    /// The memory that the layer needs besides its activations. Default: none.
     func memory(_ request: MemoryRequest) -> LayerMemory
-
-    /// Makes the little that only depends on the parameters; called before a forward pass whenever they have changed.
-    func prepare(_ context: LayerContext)
-
-    /// Puts the parameters into the order that passes read fastest; called after `prepare`, before the same pass or the next one.
-    func arrange(_ context: LayerContext)
 
     /// Computes the output from the inputs for the first `batch` images.
     ///
-    /// Every thread of the plan calls this at the same time with a context of its own: see `Worker`.
+    /// All threads of the plan call this at the same time, each with a context of its own. Divide the work with
+    /// `LayerContext.parallelFor(_:_:)`; `Worker` describes the rules.
     func forward(_ context: LayerContext, batch: Int)
 
-    /// Computes the gradients of the inputs and parameters from the gradient of the output for the first `batch`
-    /// images.
+    /// Computes the gradients of the inputs and parameters from the gradient of the output for the first `batch` images.
     ///
-    /// Overwrites every gradient that is asked for (`nil` where it is not).
+    /// Overwrites every gradient that is not nil.
     func backward(_ context: LayerContext, batch: Int)
 }
 
 extension Layer {
-    public func parameters(for inputs: [Shape]) -> [ParameterDescription] { [] }
+    public func parameters(for inputs: [TensorShape]) -> [ParameterDescription] { [] }
     public var backwardReads: BackwardReads { .inputs }
     public var inPlace: InPlace { .never }
-    public var gradientMayReplaceInput: Bool { false }
-    public var readsMoments: Bool { false }
-    public func momentBlocks(_ request: MemoryRequest) -> Int? { nil }
-    public func algorithm(for inputs: [Shape], predicting batch: Int?) -> Algorithm { .direct }
-    public func multiplications(for inputs: [Shape]) -> Int { 0 }
-    public func prepare(_ context: LayerContext) {}
-    public func arrange(_ context: LayerContext) {}
+    public func multiplications(for inputs: [TensorShape]) -> Int { 0 }
     public func memory(_ request: MemoryRequest) -> LayerMemory { LayerMemory() }
 }
 
-/// What a layer's backward pass reads again.
+/// The activations that a layer's backward pass reads.
 public struct BackwardReads: OptionSet, Sendable {
     /// The set's bits.
     public let rawValue: Int
@@ -87,134 +70,132 @@ public struct BackwardReads: OptionSet, Sendable {
     public static let output = BackwardReads(rawValue: 2)
 }
 
-/// Whether a layer's result may take its first input's place in memory.
+/// Whether a layer's output may share memory with its first input.
 public enum InPlace: Sendable {
-    /// The result needs memory of its own.
+    /// The output needs memory of its own.
     case never
-    /// The result may overwrite the input, and the input's gradient the result's.
+    /// The output may overwrite the input, and the input's gradient may overwrite the output's gradient.
     case overwriting
-    /// The result has the very numbers of the input, seen in another shape.
+    /// The output has the same values as the input, in another shape.
     case view
-}
-
-/// The way in which a layer computes its result; chosen when a plan is compiled.
-public enum Algorithm: String, Codable, Sendable {
-    /// A loop of the layer's own.
-    case direct
-    /// A matrix product over the activation as it lies in memory, without a copy.
-    case matrixProduct
-    /// Windows copied into the rows of a matrix, block by block, then a matrix product.
-    case im2col
-    /// Winograd's minimal filtering of 4x4 tiles, then 36 matrix products.
-    case winograd
 }
 
 /// What a plan tells a layer that asks for memory.
 public struct MemoryRequest {
     /// The shapes of the inputs.
-    public let inputs: [Shape]
+    public let inputs: [TensorShape]
     /// The shape of the output.
-    public let output: Shape
+    public let output: TensorShape
     /// The largest number of images at once.
     public let batch: Int
     /// Whether there will be a backward pass.
     public let training: Bool
-    /// Whether there may be a pass before `arrange`.
-    public let delaysArrangement: Bool
-    /// The threads that will share the work.
-    public let workers: Workers
+    /// Whether a pass may run before `LayerKernel.packWeights`.
+    package let delaysPacking: Bool
+    /// The threads that share the work.
+    package let workers: Workers
     /// The algorithm that the plan chose.
-    public let algorithm: Algorithm
+    package let algorithm: Algorithm
 }
 
-/// The memory that a layer needs beside its activations, in bytes.
+/// The memory that a layer needs besides its activations, in bytes.
 public struct LayerMemory {
     /// Memory that keeps its content from the forward to the backward pass.
     public var saved = 0
     /// Memory during a single pass.
     public var scratch = 0
-    /// Memory that keeps what `prepare` made of the parameters.
-    public var prepared = 0
-    /// Memory that keeps what `arrange` made of the parameters.
-    public var arranged = 0
+    /// Memory that keeps the result of `LayerKernel.transformWeights`.
+    package var transformedWeights = 0
+    /// Memory that keeps the result of `LayerKernel.packWeights`.
+    package var packedWeights = 0
+
+    /// Makes a request for memory.
+    public init(saved: Int = 0, scratch: Int = 0) {
+        self.saved = saved
+        self.scratch = scratch
+    }
+
+    package init(saved: Int = 0, scratch: Int = 0, transformedWeights: Int, packedWeights: Int = 0) {
+        self.saved = saved
+        self.scratch = scratch
+        self.transformedWeights = transformedWeights
+        self.packedWeights = packedWeights
+    }
 }
 
-/// One activation in a plan's arena: NHWC, for as many images as the plan's batch.
+/// One activation: [N, H, W, C], for as many images as the plan's batch.
 public struct Activation {
-    let values: UnsafeMutablePointer<Float>
-    /// Where its gradient goes; `nil` where nothing needs it.
-    let gradient: UnsafeMutablePointer<Float>?
-    let shape: Shape
+    /// The values.
+    public let values: UnsafeMutablePointer<Float>
+    /// The gradient of the loss with respect to the values; nil if nothing needs it.
+    public let gradient: UnsafeMutablePointer<Float>?
+    /// The shape for one image.
+    public let shape: TensorShape
 }
 
-/// The buffers that one layer of a plan works on and the thread that does, put together once when the plan is compiled.
+/// The buffers that one layer of a plan works on, and the thread that does; the plan makes them once when it is compiled.
 public struct LayerContext {
-    let inputs: [Activation]
-    let output: Activation
-    /// What the maker of the first input recorded of it; `nil` where it records nothing or the layer does not ask.
+    /// The inputs, in the order of the node's inputs.
+    public let inputs: [Activation]
+    /// The output.
+    public let output: Activation
+    /// The moments that the producer of the first input recorded; nil if it records none or the layer does not ask.
     let inputMoments: Moments?
-    /// Where the layer has to record moments of its output; `nil` where no one reads them.
+    /// Where the layer records the moments of its output; nil if no layer reads them.
     let outputMoments: Moments?
-    /// In the order of `Layer.parameters(for:)`.
-    let parameters: [UnsafeMutablePointer<Float>]
-    /// As `parameters`; `nil` for statistics and where the layer is frozen.
-    let parameterGradients: [UnsafeMutablePointer<Float>?]
-    let saved: UnsafeMutableRawPointer
-    let scratch: UnsafeMutableRawPointer
-    let prepared: UnsafeMutableRawPointer
-    let arranged: UnsafeMutableRawPointer
+    /// The parameters, in the order of `Layer.parameters(for:)`.
+    public let parameters: [UnsafeMutablePointer<Float>]
+    /// The gradients of the parameters, in the same order; nil for statistics and if the layer is frozen.
+    public let parameterGradients: [UnsafeMutablePointer<Float>?]
+    /// Memory that keeps its content from the forward to the backward pass: `LayerMemory.saved` bytes.
+    public let saved: UnsafeMutableRawPointer
+    /// Memory during a single pass: `LayerMemory.scratch` bytes, shared by all threads.
+    public let scratch: UnsafeMutableRawPointer
+    let transformedWeights: UnsafeMutableRawPointer
+    let packedWeights: UnsafeMutableRawPointer
     let algorithm: Algorithm
-    /// The member of the plan's team that this context belongs to.
-    var worker: Worker
-    let training: Bool
-    /// The place in its network of the node whose result this is.
-    let place: Int
-    /// Frozen layers keep their parameters and statistics.
-    let frozen: Bool
+    /// The thread that runs the layer.
+    public internal(set) var worker: Worker
+    /// Whether the plan trains: dropout and batch statistics depend on it.
+    public let training: Bool
+    /// The index in its network of the node that produces the output.
+    let nodeIndex: Int
+    /// Whether the layer keeps its parameters and statistics.
+    public let frozen: Bool
     let randomness: Randomness
-    let arrangement: Arrangement
+    let packingState: PackingState
 
-    /// A context for each member of a team.
-    func forEachMember(of team: Team) -> [LayerContext] {
-        (0..<team.count).map { index in
+    /// A context for each thread of a pool.
+    func forEachThread(of threadPool: ThreadPool) -> [LayerContext] {
+        (0..<threadPool.count).map { index in
             var context = self
-            context.worker = Worker(team: team, index: index)
+            context.worker = Worker(threadPool: threadPool, index: index)
             return context
         }
     }
 
-    /// The first input's activation.
-    var input: Activation { inputs[0] }
-    /// The gradient that the caller passes to `backward`.
-    var outputGradient: UnsafeMutablePointer<Float> { output.gradient! }
+    /// The first input.
+    public var input: Activation { inputs[0] }
+    /// The gradient of the loss with respect to the output; only in `backward`.
+    public var outputGradient: UnsafeMutablePointer<Float> { output.gradient! }
+
+    /// Divides `count` independent elements into ranges that the threads share; returns when all are done.
+    public func parallelFor(_ count: Int, _ body: (Range<Int>) -> Void) { forEachRange(count, worker, body) }
 }
 
-/// Where a layer's random numbers come from: one stream for each step, node and image.
-final class Randomness {
-    let seed: UInt64
-    var step = 0
-
-    init(seed: UInt64) { self.seed = seed }
-}
-
-/// Whether the layers of a plan have arranged the parameters as they are.
-final class Arrangement {
-    var isDone = false
-}
-
-/// One tensor of numbers that belongs to a layer.
+/// One tensor of parameters of a layer.
 public struct ParameterDescription: Hashable, Sendable {
     /// What a parameter is for; decides on its gradient and on weight decay.
     public enum Role: String, Codable, Sendable {
         /// Trained, with weight decay.
         case weight
-        /// Trained, without weight decay: biases and the scales and shifts of norms.
+        /// Trained, without weight decay: biases and the scales and shifts of normalization layers.
         case bias
         /// Not trained by gradients: running means and variances.
         case statistic
     }
 
-    /// The values that a parameter starts from.
+    /// How a parameter is initialized.
     public enum Initializer: Hashable, Sendable {
         /// Every value the same.
         case constant(Float)
@@ -230,21 +211,29 @@ public struct ParameterDescription: Hashable, Sendable {
     public let shape: [Int]
     /// What it is for.
     public let role: Role
-    /// The values it starts from.
+    /// How it is initialized.
     public let initializer: Initializer
+
+    /// Describes a parameter.
+    public init(name: String, shape: [Int], role: Role, initializer: Initializer) {
+        self.name = name
+        self.shape = shape
+        self.role = role
+        self.initializer = initializer
+    }
 
     /// The number of values.
     public var count: Int { shape.reduce(1, *) }
 }
 
 /// Checks that a layer has exactly one input.
-func onlyInput(_ layer: String, _ inputs: [Shape]) throws(NetworkError) -> Shape {
+func onlyInput(_ layer: String, _ inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
     guard inputs.count == 1 else { throw .inputCount(layer: layer, expected: "one input", found: inputs.count) }
     return inputs[0]
 }
 
 /// Checks that a layer has at least two inputs.
-func severalInputs(_ layer: String, _ inputs: [Shape]) throws(NetworkError) -> [Shape] {
+func severalInputs(_ layer: String, _ inputs: [TensorShape]) throws(NetworkError) -> [TensorShape] {
     guard inputs.count >= 2 else {
         throw .inputCount(layer: layer, expected: "two or more inputs", found: inputs.count)
     }

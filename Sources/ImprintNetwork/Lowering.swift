@@ -6,11 +6,11 @@ struct Operation {
     let name: String
     /// The kind of the first one's layer.
     let kind: String
-    let layer: any Layer
+    let kernel: any LayerKernel
     /// For each input the operation that makes it; −1 is the network's input.
     let sources: [Int]
-    let inputs: [Shape]
-    let output: Shape
+    let inputs: [TensorShape]
+    let output: TensorShape
     /// The parameters, in the order of `Layer.parameters(for:)`.
     let entries: [ParameterLayout.Entry]
     let isFrozen: Bool
@@ -20,18 +20,19 @@ struct Operation {
 /// Turns a network's nodes into operations.
 struct Lowering {
     private let network: Network
-    private let options: Plan.Options
+    private let options: ExecutionPlan.Options
     /// For each node, the nodes that read its result.
     private let readers: [[Int]]
     /// Whether the gradient of a node's result is needed.
     private let needsGradient: [Bool]
 
-    static func operations(of network: Network, layout: ParameterLayout, options: Plan.Options) -> [Operation] {
+    static func operations(of network: Network, layout: ParameterLayout, options: ExecutionPlan.Options) -> [Operation]
+    {
         let lowering = Lowering(network, options)
         return lowering.operations(lowering.fused(lowering.singleNodes()), layout)
     }
 
-    private init(_ network: Network, _ options: Plan.Options) {
+    private init(_ network: Network, _ options: ExecutionPlan.Options) {
         self.network = network
         self.options = options
         var readers = [[Int]](repeating: [], count: network.nodes.count)
@@ -54,17 +55,17 @@ struct Lowering {
     /// Nodes that become one operation: what computes them, and the nodes (−1: the network's input) that it reads.
     private struct Group {
         var places: [Int]
-        var layer: any Layer
+        var kernel: any LayerKernel
         var sources: [Int]
     }
 
     private func singleNodes() -> [Group] {
         network.nodes.indices.map {
-            Group(places: [$0], layer: network.nodes[$0].layer, sources: network.sources[$0])
+            Group(places: [$0], kernel: network.nodes[$0].layer.kernel, sources: network.sources[$0])
         }
     }
 
-    /// Puts convolutions and batch normalisations together with what follows them, as far as nobody else reads what lies
+    /// Puts convolutions and batch normalizations together with what follows them, as far as nobody else reads what lies
     /// between.
     private func fused(_ groups: [Group]) -> [Group] {
         var groups = groups
@@ -78,7 +79,7 @@ struct Lowering {
                 takeSum(into: &chain)
                 takeActivation(into: &chain)
                 let curve = chain.ceiling == nil ? takeCurve(into: &chain) : nil
-                groups[place].layer = PreparedConvolution(
+                groups[place].kernel = PrepackedConvolution(
                     convolution, normalization: normalization, hasShortcut: chain.shortcut != nil,
                     ceiling: chain.ceiling, curve: curve)
             } else if let normalization = layer as? BatchNormalization, !(chain.isFixed && followsConvolution(place)) {
@@ -87,7 +88,7 @@ struct Lowering {
                 let pool = MaxPool(kernelSize: 2)
                 let isPooled = chain.shortcut == nil && take(MaxPool.self, into: &chain) { $0 == pool } != nil
                 guard chain.places.count > 1 else { continue }
-                groups[place].layer = NormalizedActivation(
+                groups[place].kernel = NormalizedActivation(
                     normalization, hasShortcut: chain.shortcut != nil, ceiling: chain.ceiling, isPooled: isPooled)
             } else {
                 continue
@@ -135,7 +136,7 @@ struct Lowering {
         let last = chain.places[chain.places.count - 1]
         guard let sum = readers[last].first, network.sources[sum].count == 2,
             network.inputShapes(of: sum).allSatisfy({ $0 == network.shapes[last] }),
-            take(Add.self, into: &chain) != nil
+            take(AddLayer.self, into: &chain) != nil
         else { return }
         chain.shortcut = network.sources[sum].first { $0 != last }
     }
@@ -145,7 +146,7 @@ struct Lowering {
             chain.ceiling = .infinity
         } else if take(ReLU6.self, into: &chain) != nil {
             chain.ceiling = 6
-        } else if let clip = take(Clip.self, into: &chain, where: { $0.minimum == 0 }) {
+        } else if let clip = take(ClipLayer.self, into: &chain, where: { $0.minimum == 0 }) {
             chain.ceiling = clip.maximum
         }
     }
@@ -156,7 +157,7 @@ struct Lowering {
         return take(HardSwish.self, into: &chain) != nil ? .hardSwish : nil
     }
 
-    /// Whether a normalisation belongs to the convolution before it.
+    /// Whether a normalization belongs to the convolution before it.
     private func followsConvolution(_ place: Int) -> Bool {
         let source = network.sources[place][0]
         return source >= 0 && network.nodes[source].layer is Convolution && readers[source].count == 1
@@ -185,7 +186,7 @@ struct Lowering {
             let inputs = group.sources.map { $0 < 0 ? network.input : network.shapes[$0] }
             return Operation(
                 places: group.places, name: nodes.map(\.name).joined(separator: "+"),
-                kind: type(of: nodes[0].layer).kind, layer: group.layer,
+                kind: type(of: nodes[0].layer).kind, kernel: group.kernel,
                 sources: group.sources.map { source in
                     guard let maker = makers[source] else {
                         preconditionFailure("an operation reads what is made later")
@@ -197,7 +198,7 @@ struct Lowering {
                         .compactMap { layout["\(network.nodes[place].name).\($0.name)"] }
                 },
                 isFrozen: isFrozen(group.places[0]),
-                algorithm: group.layer.algorithm(
+                algorithm: group.kernel.algorithm(
                     for: inputs, predicting: options.mode == .prediction ? options.batchSize : nil))
         }
     }

@@ -3,7 +3,7 @@ internal import CImprintKernels
 /// Means and squared deviations of a [rows, channels] matrix, block of rows by block of rows.
 ///
 /// Whoever makes an activation records each block while it is in the cache, on any thread; the blocks are then merged in
-/// their order, so that the result does not depend on the threads. This is how a normalisation gets its statistics without
+/// their order, so that the result does not depend on the threads. This is how a normalization gets its statistics without
 /// reading its input once more.
 struct Moments {
     private let header: UnsafeMutablePointer<Header>

@@ -1,7 +1,7 @@
 /// A network's description: layers as nodes of a directed graph, without numbers.
 ///
 /// Nodes stand in order of execution: each reads from the network's input or from nodes before it; the last one's
-/// result is the network's. The description is what a weights file stores, as JSON.
+/// result is the network's. The description is what a model file stores, as JSON.
 public struct Network: Hashable, Sendable {
     /// The name by which nodes read the network's input.
     public static let inputName = "input"
@@ -26,22 +26,22 @@ public struct Network: Hashable, Sendable {
     /// The name of the architecture, such as "logonet".
     public let name: String
     /// The shape of one input image.
-    public let input: Shape
+    public let input: TensorShape
     /// The nodes, in order of execution.
     public let nodes: [Node]
     /// The shape of each node's result, in the same order.
-    public let shapes: [Shape]
+    public let shapes: [TensorShape]
     /// For each node, the places of its inputs in `nodes`; −1 is the network's input.
     let sources: [[Int]]
 
     /// Makes a network of these nodes.
-    /// - Throws: `NetworkError` where names, connections or shapes do not fit together.
-    public init(name: String, input: Shape, nodes: [Node]) throws(NetworkError) {
+    /// - Throws: `NetworkError` if names, connections or shapes do not fit together.
+    public init(name: String, input: TensorShape, nodes: [Node]) throws(NetworkError) {
         try check("network", "input", input, min(input.height, input.width, input.channels) >= 1, "positive sizes")
         try checkCount("network", "input", [input.height, input.width, input.channels])
         guard !nodes.isEmpty else { throw .empty(network: name) }
         var places = [Network.inputName: -1]
-        var shapes: [Shape] = []
+        var shapes: [TensorShape] = []
         var sources: [[Int]] = []
         var used = Set<Int>()
         for (place, node) in nodes.enumerated() {
@@ -77,17 +77,17 @@ public struct Network: Hashable, Sendable {
     }
 
     /// The shape of the network's result.
-    public var output: Shape { shapes[shapes.count - 1] }
+    public var output: TensorShape { shapes[shapes.count - 1] }
 
     /// The number of labels that the network tells apart.
-    /// - Throws: `NetworkError.notAClassifier` where the result is not a vector.
+    /// - Throws: `NetworkError.notAClassifier` if the result is not a vector.
     public func labelCount() throws(NetworkError) -> Int {
         guard output.pixels == 1 else { throw .notAClassifier(network: name, output: output) }
         return output.channels
     }
 
     /// The shapes that the node at `place` reads.
-    func inputShapes(of place: Int) -> [Shape] {
+    func inputShapes(of place: Int) -> [TensorShape] {
         sources[place].map { $0 < 0 ? input : shapes[$0] }
     }
 }
@@ -119,16 +119,6 @@ extension Network.Node: Hashable {
     }
 }
 
-/// Every kind of layer that a stored description may name; a new kind adds its line here.
-let layerKinds: [any Layer.Type] = [
-    Add.self, Affine.self, AveragePool.self, BatchNormalization.self, Clip.self, Concat.self, Convolution.self,
-    Dense.self, Dropout.self, ELU.self, Erf.self, Flatten.self, GELU.self, GlobalAveragePool.self, GlobalMaxPool.self,
-    HardSigmoid.self, HardSwish.self, LayerNormalization.self, LeakyReLU.self, LocalResponseNormalization.self,
-    MaxPool.self, Maximum.self, Mean.self,
-    Multiply.self, PReLU.self, Pad.self, ReLU.self, ReLU6.self, SelectChannels.self, Sigmoid.self, Softmax.self,
-    Softplus.self, Swish.self, Tanh.self, TransposedConvolution.self, UpsampleNearest.self,
-]
-
 extension Network.Node: Codable {
     private enum Key: String, CodingKey {
         case name, kind, inputs, properties
@@ -139,8 +129,8 @@ extension Network.Node: Codable {
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: Key.self)
         let kind = try values.decode(String.self, forKey: .kind)
-        guard let type = layerKinds.first(where: { $0.kind == kind }) else {
-            throw NetworkError.unknownLayerKind(found: kind, known: layerKinds.map { $0.kind })
+        guard let type = LayerRegistry.type(of: kind) else {
+            throw NetworkError.unknownLayerKind(found: kind, known: LayerRegistry.all.map { $0.kind })
         }
         name = try values.decode(String.self, forKey: .name)
         inputs = try values.decode([String].self, forKey: .inputs)
@@ -167,7 +157,7 @@ extension Network: Codable {
         let values = try decoder.container(keyedBy: Key.self)
         try self.init(
             name: values.decode(String.self, forKey: .name),
-            input: values.decode(Shape.self, forKey: .input),
+            input: values.decode(TensorShape.self, forKey: .input),
             nodes: values.decode([Node].self, forKey: .nodes))
     }
 

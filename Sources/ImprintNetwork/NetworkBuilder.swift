@@ -13,12 +13,12 @@
 /// ```
 public struct NetworkBuilder {
     private let name: String
-    private let input: Shape
+    private let input: TensorShape
     private var nodes: [Network.Node] = []
     private var counts: [String: Int] = [:]
 
     /// Starts a network that takes images of the shape `input`.
-    public init(name: String, input: Shape) {
+    public init(name: String, input: TensorShape) {
         self.name = name
         self.input = input
     }
@@ -42,7 +42,7 @@ public struct NetworkBuilder {
     }
 
     /// The network.
-    /// - Throws: `NetworkError` where names, connections or shapes do not fit together.
+    /// - Throws: `NetworkError` if names, connections or shapes do not fit together.
     public func network() throws(NetworkError) -> Network {
         try Network(name: name, input: input, nodes: nodes)
     }

@@ -13,7 +13,7 @@ public enum NetworkError: DescribedError, Equatable {
     /// A layer takes another number of inputs.
     case inputCount(layer: String, expected: String, found: Int)
     /// A layer cannot take inputs of these shapes.
-    case inputShape(layer: String, found: [Shape], reason: String)
+    case inputShape(layer: String, found: [TensorShape], reason: String)
     /// A property of a layer has a value outside its range.
     case invalidProperty(layer: String, property: String, found: String, expected: String)
     /// A failure inside the node of this name.
@@ -23,7 +23,7 @@ public enum NetworkError: DescribedError, Equatable {
     /// No ready-made network has this name.
     case unknownNetwork(found: String, known: [String])
     /// The network does not end as a classifier does: in a vector, or in a softmax over one.
-    case notAClassifier(network: String, output: Shape)
+    case notAClassifier(network: String, output: TensorShape)
     /// The numbers take more memory than this machine gives.
     case outOfMemory(bytes: Int)
 

@@ -1,45 +1,51 @@
 extension Network {
     /// What one layer of a network makes, and what it takes.
-    public struct LayerOverview: Hashable, Codable, Sendable {
+    package struct LayerOverview: Hashable, Codable, Sendable {
         /// The node's name.
-        public let name: String
+        package let name: String
         /// The kind of layer.
-        public let kind: String
+        package let kind: String
         /// The names of what it reads.
-        public let inputs: [String]
+        package let inputs: [String]
         /// The shape of its result, for one image.
-        public let output: Shape
+        package let output: TensorShape
         /// How many numbers of it are trained.
-        public let parameterCount: Int
-        /// How many multiplications, each with an addition, its formula takes forward for one image; 0 where it has no sums of products.
-        public let multiplications: Int
+        package let parameterCount: Int
+        /// How many multiplications, each with an addition, its formula takes forward for one image; 0 if it has no sums of products.
+        package let multiplications: Int
     }
 
     /// The memory that predictions of one image at a time take on one thread, in bytes.
-    public struct PredictionMemory: Hashable, Codable, Sendable {
+    package struct PredictionMemory: Hashable, Codable, Sendable {
         /// The parameters.
-        public let parameterByteCount: Int
+        package let parameterByteCount: Int
         /// What layers keep of what they made of their parameters.
-        public let preparedByteCount: Int
+        package let transformedWeightsByteCount: Int
         /// Activations and scratch memory together, places shared.
-        public let arenaByteCount: Int
+        package let arenaByteCount: Int
         /// All of these.
-        public let byteCount: Int
+        package let byteCount: Int
+
+        private enum CodingKeys: String, CodingKey {
+            case parameterByteCount, arenaByteCount, byteCount
+            // The name of version 1.
+            case transformedWeightsByteCount = "preparedByteCount"
+        }
     }
 
-    /// A network layer by layer, as it is described, whatever is computed together; a `Plan.Overview` says that.
-    public struct Overview: Hashable, Codable, Sendable {
+    /// A network layer by layer, as it is described, whatever is computed together; a `ExecutionPlan.Overview` says that.
+    package struct Overview: Hashable, Codable, Sendable {
         /// The layers, in order of execution.
-        public let layers: [LayerOverview]
+        package let layers: [LayerOverview]
         /// How many numbers are trained.
-        public let parameterCount: Int
+        package let parameterCount: Int
         /// The layers' multiplications together, at most `Int.max`.
-        public let multiplications: Int
+        package let multiplications: Int
         /// The memory of a prediction, which is not taken here.
-        public let memory: PredictionMemory
+        package let memory: PredictionMemory
 
         /// Looks at `network`.
-        public init(_ network: Network) {
+        package init(_ network: Network) {
             layers = network.nodes.enumerated().map { place, node in
                 let inputs = network.inputShapes(of: place)
                 return LayerOverview(
@@ -52,12 +58,12 @@ extension Network {
             let layout = ParameterLayout(network)
             parameterCount = layout.trainableCount
             multiplications = saturatingSum(layers.map(\.multiplications))
-            let plan = Plan.Overview(network, options: Plan.Options(batchSize: 1))
+            let plan = ExecutionPlan.Overview(network, options: ExecutionPlan.Options(batchSize: 1))
             let parameterByteCount = layout.count * MemoryLayout<Float>.stride
             memory = PredictionMemory(
-                parameterByteCount: parameterByteCount, preparedByteCount: plan.preparedByteCount,
+                parameterByteCount: parameterByteCount, transformedWeightsByteCount: plan.transformedWeightsByteCount,
                 arenaByteCount: plan.arenaByteCount,
-                byteCount: parameterByteCount + plan.preparedByteCount + plan.arenaByteCount)
+                byteCount: parameterByteCount + plan.transformedWeightsByteCount + plan.arenaByteCount)
         }
     }
 }

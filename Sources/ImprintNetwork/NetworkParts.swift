@@ -6,14 +6,14 @@ extension Network {
         return try Network(name: name, input: input, nodes: nodes.dropLast())
     }
 
-    /// The name of the dense layer at the end, before a softmax: what tells the labels apart; `nil` where there is none.
+    /// The name of the dense layer at the end, before a softmax: what tells the labels apart; nil if there is none.
     public var headName: String? {
         let last = nodes.last { !($0.layer is Softmax) }
         return last?.layer is Dense ? last?.name : nil
     }
 
     /// Where what tells labels apart is in `nodes`: the head, or at the very end a convolution of one pixel, which does so for each
-    /// place of a picture; `nil` where there is neither, or where it reads the network's input.
+    /// place of a picture; nil if there is neither, or where it reads the network's input.
     public var tunedPlace: Int? {
         let last = nodes.count - 1
         let isMap = (nodes[last].layer as? Convolution).map { $0.kernelSize == 1 && $0.stride == 1 && $0.groups == 1 }
@@ -27,7 +27,7 @@ extension Network {
     /// The network as two: what computes the features that the layer at `tunedPlace` reads, and that layer with what follows it.
     ///
     /// Nodes keep their names, so the parameters of the parts are named as those of the whole.
-    /// - Returns: `nil` where there is no such layer.
+    /// - Returns: nil if there is no such layer.
     public func splitAtHead() throws(NetworkError) -> (features: Network, head: Network)? {
         // It reads one node. All nodes before it are read by each other or by it, so it reads the last of them.
         guard let place = tunedPlace else { return nil }
@@ -70,7 +70,7 @@ extension Network {
     /// For networks that have no `headName`: those that end in a convolution whose result is averaged over the picture (SqueezeNet),
     /// or in sigmoids. The dense layer has the name of the layer that it takes the place of; what that reads is averaged over the
     /// picture before.
-    /// - Returns: `nil` where the last layer with parameters is neither a dense layer nor a convolution, or is the first of all.
+    /// - Returns: nil if the last layer with parameters is neither a dense layer nor a convolution, or is the first of all.
     public func withNewHead(outputs: Int) throws(NetworkError) -> Network? {
         let last = nodes.indices.last { !nodes[$0].layer.parameters(for: inputShapes(of: $0)).isEmpty }
         guard let place = last, place > 0, nodes[place].layer is Dense || nodes[place].layer is Convolution else {
@@ -94,9 +94,9 @@ extension Network {
     /// The same network with a head that reads the highest value of each channel besides its mean over the picture.
     ///
     /// [mean, factor · maximum], twice as many channels: what is small in a picture is lost in a mean, and maxima alone are noisy. The
-    /// factor, one a channel, is trained, and should begin with `maximumFactor` (fast.ai's "concat pooling" has none, and normalises
+    /// factor, one a channel, is trained, and should begin with `maximumFactor` (fast.ai's "concat pooling" has none, and normalizes
     /// instead).
-    /// - Returns: The network and the name of the factors; `nil` where the head does not read means over the picture.
+    /// - Returns: The network and the name of the factors; nil if the head does not read means over the picture.
     public func poolingMaximum() throws(NetworkError) -> (network: Network, factors: String)? {
         guard let head = nodes.firstIndex(where: { $0.name == headName }) else { return nil }
         var place = sources[head][0]
@@ -123,7 +123,7 @@ extension Network {
     /// What the factors of maxima begin with: in networks with ReLU it makes them about as large as the means.
     public static let maximumFactor: Float = 0.2
 
-    /// The same network with norms that normalise with their running statistics, and leave them as they are, in training too.
+    /// The same network with norms that normalize with their running statistics, and leave them as they are, in training too.
     ///
     /// Their scales and shifts are trained as before.
     public func keepingStatistics() throws(NetworkError) -> Network {
@@ -159,7 +159,7 @@ extension Network {
     private var stagePixels: [Int] {
         var pixels = shapes.map(\.pixels)
         for (place, from) in sources.enumerated().reversed() {
-            let isBroadcast = nodes[place].layer is Multiply || nodes[place].layer is Add
+            let isBroadcast = nodes[place].layer is MultiplyLayer || nodes[place].layer is AddLayer
             for source in from where source >= 0 {
                 // A result of as many pixels goes where its reader goes; one of fewer, if it is broadcast.
                 guard shapes[source].pixels == shapes[place].pixels || isBroadcast else { continue }
@@ -172,11 +172,11 @@ extension Network {
 
 extension Network.Node {
     /// Whether the layer gives the mean of each channel over a whole picture of this shape.
-    fileprivate func averagesAll(_ input: Shape) -> Bool {
+    fileprivate func averagesAll(_ input: TensorShape) -> Bool {
         switch layer {
         case is GlobalAveragePool: true
-        case let mean as Mean: mean.axes == [.height, .width]
-        case let pool as AveragePool: pool.kernelSize == Size(height: input.height, width: input.width)
+        case let mean as MeanLayer: mean.axes == [.height, .width]
+        case let pool as AveragePool: pool.kernelSize == Size2D(height: input.height, width: input.width)
         default: false
         }
     }

@@ -83,7 +83,7 @@ public final class Parameters: @unchecked Sendable {
     /// - Parameters:
     ///   - descriptor: The file, which may be closed afterwards; it must be long enough.
     ///   - offset: Where the first number begins in the file, in bytes, at a multiple of 64.
-    /// - Returns: `nil` where the system cannot map the file.
+    /// - Returns: nil if the system cannot map the file.
     package init?(_ layout: ParameterLayout, mapping descriptor: Int32, at offset: Int) {
         precondition(offset % 64 == 0, "numbers begin at multiples of 64 bytes, not at \(offset)")
         let byteCount = layout.count * MemoryLayout<Float>.stride
@@ -99,7 +99,7 @@ public final class Parameters: @unchecked Sendable {
         for entry in layout.entries { draw(entry, seed: seed) }
     }
 
-    /// Draws one tensor anew, as `init(_:seed:)` does.
+    /// Draws one tensor again, as `init(_:seed:)` does.
     public func draw(_ entry: ParameterLayout.Entry, seed: UInt64) {
         var stream = RandomStream(seed: seed, "initial weights \(entry.name)")
         withValues(of: entry) { values in
@@ -124,7 +124,7 @@ public final class Parameters: @unchecked Sendable {
         return copy
     }
 
-    /// The numbers of the tensor named `name`, fastest axis last; `nil` where there is none.
+    /// The numbers of the tensor named `name`, fastest axis last; nil if there is none.
     public subscript(name: String) -> [Float]? {
         get { layout[name].map { Array(UnsafeBufferPointer(start: floats + $0.offset, count: $0.parameter.count)) } }
         set {

@@ -25,8 +25,8 @@ struct PlanCompiler {
         let memory: LayerMemory
         var saved: Arena.Buffer
         /// Where its prepared and its arranged memory begin, in bytes.
-        var preparedOffset: Int
-        var arrangedOffset: Int
+        var transformedWeightsOffset: Int
+        var packedWeightsOffset: Int
         var runsBackward: Bool
     }
 
@@ -37,8 +37,8 @@ struct PlanCompiler {
     }
 
     let operations: [Operation]
-    private let input: Shape
-    private let options: Plan.Options
+    private let input: TensorShape
+    private let options: ExecutionPlan.Options
     private let training: Bool
     /// For each operation, those that read its result.
     private let readers: [[Int]]
@@ -46,10 +46,10 @@ struct PlanCompiler {
     private let needsGradient: [Bool]
     private(set) var arena = Arena()
     /// What the operations keep of the parameters, in bytes.
-    private(set) var preparedByteCount = 0
-    private(set) var arrangedByteCount = 0
+    private(set) var transformedWeightsByteCount = 0
+    private(set) var packedWeightsByteCount = 0
 
-    init(_ network: Network, layout: ParameterLayout, options: Plan.Options) {
+    init(_ network: Network, layout: ParameterLayout, options: ExecutionPlan.Options) {
         operations = Lowering.operations(of: network, layout: layout, options: options)
         input = network.input
         self.options = options
@@ -93,11 +93,11 @@ struct PlanCompiler {
             let runsBackward = needsGradient[place]
             if runsBackward {
                 let time = backwardTime(place)
-                if operation.layer.backwardReads.contains(.output) {
+                if operation.kernel.backwardReads.contains(.output) {
                     arena.keep(values, at: time)
                     protected.insert(values)
                 }
-                if operation.layer.backwardReads.contains(.inputs) {
+                if operation.kernel.backwardReads.contains(.inputs) {
                     for source in operation.sources {
                         let read = source < 0 ? input.values : nodes[source].output.values
                         arena.keep(read, at: time)
@@ -110,7 +110,7 @@ struct PlanCompiler {
                 arena.keep(moments.buffer, at: place)
                 nodes[operation.sources[0]].outputMoments = moments
             }
-            let memory = operation.layer.memory(request(place))
+            let memory = operation.kernel.memory(request(place))
             let saved = arena.buffer(bytes: memory.saved, at: place)
             if runsBackward { arena.keep(saved, at: backwardTime(place)) }
             scratchBytes = max(scratchBytes, memory.scratch)
@@ -118,10 +118,11 @@ struct PlanCompiler {
                 Buffers(
                     output: Pair(values: values, gradient: nil),
                     inputGradients: operation.sources.map { _ in nil },
-                    memory: memory, saved: saved, preparedOffset: preparedByteCount, arrangedOffset: arrangedByteCount,
+                    memory: memory, saved: saved, transformedWeightsOffset: transformedWeightsByteCount,
+                    packedWeightsOffset: packedWeightsByteCount,
                     runsBackward: runsBackward))
-            preparedByteCount += roundedUp(memory.prepared, to: 64)
-            arrangedByteCount += roundedUp(memory.arranged, to: 64)
+            transformedWeightsByteCount += roundedUp(memory.transformedWeights, to: 64)
+            packedWeightsByteCount += roundedUp(memory.packedWeights, to: 64)
         }
         let scratch = arena.buffer(bytes: scratchBytes, at: 0)
         arena.keep(scratch, at: end)
@@ -134,10 +135,10 @@ struct PlanCompiler {
         of place: Int, input: Pair, nodes: [Buffers], protected: Set<Arena.Buffer>
     ) -> Arena.Buffer {
         let source = operations[place].sources[0]
-        let layer = operations[place].layer
+        let kernel = operations[place].kernel
         if source >= 0 && readers[source].count == 1 {
             let candidate = nodes[source].output.values
-            switch layer.inPlace {
+            switch kernel.inPlace {
             case .view: return candidate
             case .overwriting where !protected.contains(candidate): return candidate
             case .overwriting, .never: break
@@ -149,9 +150,9 @@ struct PlanCompiler {
     /// Where the moments of an operation's first input are recorded, if it asks for them and the input's maker records any.
     private mutating func momentsBuffer(for operation: Operation, nodes: [Buffers]) -> MomentsBuffer? {
         let source = operation.sources[0]
-        guard training && !operation.isFrozen && operation.layer.readsMoments && source >= 0 else { return nil }
+        guard training && !operation.isFrozen && operation.kernel.readsMoments && source >= 0 else { return nil }
         if let existing = nodes[source].outputMoments { return existing }
-        guard let blocks = operations[source].layer.momentBlocks(request(source)) else { return nil }
+        guard let blocks = operations[source].kernel.momentBlocks(request(source)) else { return nil }
         let bytes = Moments.byteCount(channels: operations[source].output.channels, blocks: blocks)
         return MomentsBuffer(buffer: arena.buffer(bytes: bytes, at: source), blocks: blocks)
     }
@@ -200,19 +201,19 @@ struct PlanCompiler {
     ) -> Arena.Buffer? {
         let operation = operations[place]
         guard readers[operation.sources[slot]].count == 1 else { return nil }
-        if operation.layer.inPlace != .never { return own }
+        if operation.kernel.inPlace != .never { return own }
         let isLastRead = arena.lastTime(of: values) <= backwardTime(place)
-        return slot == 0 && operation.layer.gradientMayReplaceInput && isLastRead ? values : nil
+        return slot == 0 && operation.kernel.gradientMayReplaceInput && isLastRead ? values : nil
     }
 
     private func backwardTime(_ place: Int) -> Int { 2 * operations.count - place }
 
-    private func bytes(_ shape: Shape) -> Int { options.batchSize * shape.count * MemoryLayout<Float>.stride }
+    private func bytes(_ shape: TensorShape) -> Int { options.batchSize * shape.count * MemoryLayout<Float>.stride }
 
     private func request(_ place: Int) -> MemoryRequest {
         let operation = operations[place]
         return MemoryRequest(
             inputs: operation.inputs, output: operation.output, batch: options.batchSize, training: training,
-            delaysArrangement: options.delaysArrangement, workers: options.workers, algorithm: operation.algorithm)
+            delaysPacking: options.delaysPacking, workers: options.workers, algorithm: operation.algorithm)
     }
 }

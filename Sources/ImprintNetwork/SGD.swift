@@ -11,7 +11,7 @@ internal import ImprintCore
 ///
 /// These are PyTorch's formulas (Sutskever et al., "On the importance of initialization and momentum", 2013).
 public final class SGD {
-    /// The numbers that steer a step.
+    /// The hyperparameters of a step.
     public struct Options: Hashable, Codable, Sendable {
         /// The highest learning rate, ≥ 0.
         public var learningRate: Float
@@ -41,7 +41,7 @@ public final class SGD {
         }
     }
 
-    /// The numbers that steer a step.
+    /// The hyperparameters of a step.
     public let options: Options
     private let velocities: AlignedMemory
     private let count: Int
@@ -58,9 +58,9 @@ public final class SGD {
         let gradientScale: Float
     }
 
-    /// Makes an optimiser whose velocities are 0.
+    /// Makes an optimizer whose velocities are 0.
     /// - Parameters:
-    ///   - options: The numbers that steer a step.
+    ///   - options: The hyperparameters of a step.
     ///   - layout: The parameters that it will move.
     ///   - rateFactors: Factors of the learning rate by the name of the node, ≥ 0; 1 for those not named.
     /// - Throws: `NetworkError.outOfMemory`.
@@ -99,22 +99,22 @@ public final class SGD {
     /// - Parameters:
     ///   - plan: A training plan after `backward`.
     ///   - factor: The schedule's factor of the learning rate.
-    /// - Returns: The Euclidean norm of the whole gradient before clipping; `nil` where nothing is clipped.
+    /// - Returns: The Euclidean norm of the whole gradient before clipping; nil if nothing is clipped.
     @discardableResult
-    public func step(_ plan: Plan, factor: Float = 1) -> Float? {
+    public func step(_ plan: ExecutionPlan, factor: Float = 1) -> Float? {
         precondition(plan.parameters.layout.trainableCount == count, "the plan belongs to another network")
         let clipping = options.gradientClipping.map { plan.clipping(to: $0) }
         update = Update(
             trained: plan.trained, parameters: plan.parameters.floats, gradients: plan.gradients.floats(),
             rate: options.learningRate * factor, gradientScale: clipping?.scale ?? 1)
-        plan.team.run(self)
+        plan.threadPool.run(self)
         update = nil
         plan.noteOwnChange()
         return clipping?.norm
     }
 }
 
-extension Plan {
+extension ExecutionPlan {
     /// The Euclidean norm of the whole gradient of what is trained, and what makes it no longer than `limit`.
     func clipping(to limit: Float) -> (norm: Float, scale: Float) {
         let gradients = parameterGradients.baseAddress!
@@ -126,7 +126,7 @@ extension Plan {
     }
 }
 
-extension SGD: TeamTask {
+extension SGD: ThreadPoolTask {
     func run(_ worker: Worker) {
         guard let update else { return }
         for (trained, decays) in update.trained {

@@ -2,11 +2,11 @@
 ///
 /// Every thread has matrices of its own, so that the threads share no more than the machine. Other targets of the package
 /// measure with it; it is no part of a network.
-package final class SgemmYardstick: TeamTask {
+package final class SgemmYardstick: ThreadPoolTask {
     /// How many multiplications a run takes in all threads, each with an addition.
     package let multiplications: Int
     private let size: Int
-    private let team: Team
+    private let threadPool: ThreadPool
     private let memory: AlignedMemory
 
     /// Makes the matrices, [size, size], and starts the threads.
@@ -14,16 +14,16 @@ package final class SgemmYardstick: TeamTask {
     package init(size: Int, threads: Int) throws(NetworkError) {
         GEMM.prepare()
         self.size = size
-        team = Team(count: threads)
-        multiplications = team.count * size * size * size
-        let count = 3 * team.count * size * size
+        threadPool = ThreadPool(count: threads)
+        multiplications = threadPool.count * size * size * size
+        let count = 3 * threadPool.count * size * size
         memory = try AlignedMemory(byteCount: count * MemoryLayout<Float>.stride)
         let values = memory.floats()
         for i in 0..<count { values[i] = Float(i % 7) - 3 }
     }
 
     /// Has every thread multiply its matrices once.
-    package func run() { team.run(self) }
+    package func run() { threadPool.run(self) }
 
     func run(_ worker: Worker) {
         let a = memory.floats() + 3 * worker.index * size * size

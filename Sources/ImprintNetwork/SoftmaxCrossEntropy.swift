@@ -8,7 +8,7 @@ internal import CImprintKernels
 public struct SoftmaxCrossEntropy: Hashable, Codable, Sendable {
     /// How much of the target is spread evenly over all labels, 0 ≤ `labelSmoothing` < 1.
     public var labelSmoothing: Float
-    /// The weight of each label; all 1 where `nil`.
+    /// The weight of each label; all 1 if nil.
     public var classWeights: [Float]?
 
     /// Makes the loss.

@@ -1,6 +1,6 @@
 internal import ImprintCore
 
-extension Plan.Options {
+extension ExecutionPlan.Options {
     /// The work that keeps a thread busy long enough between two barriers: multiplications, or numbers written.
     ///
     /// At every operation all threads meet at a barrier, which takes about a microsecond, and much longer if another process holds a
@@ -12,12 +12,12 @@ extension Plan.Options {
     /// The same options with at most as many threads as are worthwhile for a network.
     ///
     /// The results do not depend on the number of threads.
-    public func limitingThreads(for network: Network) -> Plan.Options {
+    public func limitingThreads(for network: Network) -> ExecutionPlan.Options {
         guard workers.count > 1 else { return self }
         let operations = Lowering.operations(of: network, layout: ParameterLayout(network), options: self)
         let work = saturatingSum(
             operations.map { operation in
-                max(operation.layer.multiplications(for: operation.inputs), operation.output.count)
+                max(operation.kernel.multiplications(for: operation.inputs), operation.output.count)
             })
         let (perBatch, overflow) = work.multipliedReportingOverflow(by: batchSize)
         let worthwhile = (overflow ? Int.max : perBatch) / max(operations.count, 1) / Self.workPerThread

@@ -1,11 +1,12 @@
 internal import Foundation
-internal import ImprintFormats
+internal import ImprintCore
+internal import ImprintModel
 
 /// The files in a folder on the disk.
 struct Disk: StoreFiles {
     let folder: URL
 
-    /// Makes the folder where there is none.
+    /// Makes the folder if there is none.
     init(_ folder: URL) throws {
         self.folder = folder
         // A folder whose own name is lost takes everything in it along.
@@ -46,7 +47,7 @@ struct Disk: StoreFiles {
         }
     }
 
-    func weights(_ name: String) throws -> WeightsFile { try WeightsFile(contentsOf: folder.appending(path: name)) }
+    func weights(_ name: String) throws -> ModelFile { try ModelFile(contentsOf: folder.appending(path: name)) }
 
     func append(_ bytes: Data, to name: String) throws {
         let path = path(of: name)

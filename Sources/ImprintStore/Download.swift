@@ -31,7 +31,7 @@ struct Download: Sendable {
     /// Brings all of the file; it is not flushed.
     /// - Parameter resumes: Whether to go on from what came before.
     /// - Returns: whether it did.
-    /// - Throws: `StoreError`; what came stays where going on from it may help.
+    /// - Throws: `StoreError`; what came stays if going on from it may help.
     func run(resumes: Bool) async throws -> Bool {
         let note = resumes && !fetch.url.isFileURL ? try usableNote() : nil
         if note == nil { try beginAnew() }
@@ -58,10 +58,10 @@ struct Download: Sendable {
         try files.append(Data(), to: Self.fileName)
     }
 
-    /// The note of what there is of the file; `nil` where there is nothing to go on from.
+    /// The note of what there is of the file; nil if there is nothing to go on from.
     private func usableNote() throws -> Note? {
         guard let size = try files.size(of: Self.fileName), size > 0, try files.size(of: Self.noteName) != nil,
-            // A note that cannot be read is none: the file is had anew.
+            // A note that cannot be read is none: the file is had again.
             let note = try? JSONDecoder().decode(Note.self, from: files.contents(of: Self.noteName))
         else { return nil }
         return note.source == fetch.url.shown ? note : nil

@@ -1,4 +1,5 @@
 internal import Imprint
+internal import ImprintNetwork
 
 /// How large a model may be, and how slow the server that it comes from.
 public struct DownloadLimits: Sendable {
@@ -23,7 +24,7 @@ public struct DownloadLimits: Sendable {
     }
 
     /// Checks that something may come in each interval.
-    /// - Throws: `ImprintError.invalidSetting` where it is none.
+    /// - Throws: `ImprintError.invalidSetting` if it is none.
     func check() throws(ImprintError) {
         guard interval > .zero else {
             throw .invalidSetting(name: "interval", found: "\(interval)", expected: "more than 0 seconds")

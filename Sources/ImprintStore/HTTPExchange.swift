@@ -46,7 +46,7 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
     }
 
     /// Sends the request and waits for the end.
-    /// - Throws: What `onResponse` and `onData` throw, `URLError` where the connection fails, `StoreError` where the server is slower than
+    /// - Throws: What `onResponse` and `onData` throw, `URLError` if the connection fails, `StoreError` where the server is slower than
     ///   it may be.
     func run(_ request: URLRequest, until deadline: DispatchTime, _ limits: DownloadLimits) async throws -> Outcome {
         let configuration = URLSessionConfiguration.ephemeral

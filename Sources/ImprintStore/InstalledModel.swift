@@ -8,7 +8,7 @@ public struct InstalledModel: Codable, Hashable, Sendable {
     public let byteCount: Int
     /// The URL that it was installed from, without user name, password, query and fragment.
     public let source: String
-    /// The Ed25519 public key (32 bytes) by which its signature was verified; `nil` where its digest alone was.
+    /// The Ed25519 public key (32 bytes) by which its signature was verified; nil if its digest alone was.
     public let publicKey: Data?
     /// When it was installed, to the second.
     public let date: Date
@@ -33,7 +33,7 @@ struct StoreIndex: Codable, Equatable {
         self.previous = previous
     }
 
-    /// - Throws: `StoreError` where the file is not whole or is of a newer format, `FileError` where it cannot be read.
+    /// - Throws: `StoreError` if the file is not whole or is of a newer format, `FileError` if it cannot be read.
     init?(in files: some StoreFiles) throws {
         guard try files.size(of: Self.fileName) != nil else { return nil }
         let bytes = try files.contents(of: Self.fileName)

@@ -1,8 +1,9 @@
 internal import Dispatch
 public import Foundation
 public import Imprint
-internal import ImprintFormats
+internal import ImprintCore
 internal import ImprintImages
+internal import ImprintNetwork
 internal import Synchronization
 
 /// A folder of verified models, of which one is in use.
@@ -41,11 +42,11 @@ public final class ModelStore: Sendable {
     /// Held while a model is loaded or exchanged, so that each is loaded but once.
     private let memory = Mutex(Memory())
 
-    /// Opens the store in a folder, which is made where there is none.
+    /// Opens the store in a folder, which is made if there is none.
     /// - Parameters:
     ///   - folder: The folder, of the store alone.
     ///   - threads: How many threads one classification may use.
-    /// - Throws: `FileError` where the folder cannot be made.
+    /// - Throws: `FileError` if the folder cannot be made.
     public convenience init(at folder: URL, threads: Int = 1) throws {
         self.init(try Disk(folder), folder: folder.path, threads: threads)
     }
@@ -58,10 +59,10 @@ public final class ModelStore: Sendable {
 
     /// The model in use, as the folder says now; `nil` before the first.
     ///
-    /// - Throws: `StoreError.damagedIndex` and `newerIndex` where the store's index cannot be used, `FileError` where it cannot be read.
+    /// - Throws: `StoreError.damagedIndex` and `newerIndex` if the store's index cannot be used, `FileError` if it cannot be read.
     public var current: InstalledModel? { get throws { try StoreIndex(in: files)?.current } }
 
-    /// The model that `rollBack()` would go back to; `nil` where there is none.
+    /// The model that `rollBack()` would go back to; nil if there is none.
     ///
     /// - Throws: As `current`.
     public var previous: InstalledModel? { get throws { try StoreIndex(in: files)?.previous } }
@@ -74,7 +75,7 @@ extension ModelStore {
     ///
     /// It is always the same one for the same model, and has classified before. Where another process has installed a model meanwhile,
     /// that one is loaded, and `live()` has it from then on.
-    /// - Throws: `StoreError.empty` before the first model, `StoreError.damaged` where its file is not the one that was verified; also what
+    /// - Throws: `StoreError.empty` before the first model, `StoreError.damaged` if its file is not the one that was verified; also what
     ///   `current` throws.
     public func load() throws -> ImageClassifier { try memory.withLock { try load(&$0).classifier } }
 
@@ -121,7 +122,7 @@ extension ModelStore {
         let (width, height) = (classifier.weights.preprocessing.width, classifier.weights.preprocessing.height)
         // All brightnesses, since what overflows may do so with some alone.
         let samples = (0..<width * height * 3).map { UInt8(truncatingIfNeeded: $0 &* 151) }
-        _ = try classifier.classify(Image(width: width, height: height, channels: 3, samples: samples))
+        _ = try classifier.classify(RasterImage(width: width, height: height, channels: 3, samples: samples))
         return classifier
     }
 }
@@ -141,7 +142,7 @@ extension ModelStore {
     ///   - verification: What vouches for it.
     ///   - limits: How large it may be, and how slow the server.
     /// - Returns: What is in use now.
-    /// - Throws: `StoreError`; `ImprintError.invalidSetting` for limits out of range; `FileError` where a file cannot be read or written;
+    /// - Throws: `StoreError`; `ImprintError.invalidSetting` for limits out of range; `FileError` if a file cannot be read or written;
     ///   `CancellationError`.
     @discardableResult
     public func install(
@@ -167,7 +168,7 @@ extension ModelStore {
     ///
     /// Where another process changes the store at the moment, the caller's thread waits for it, ten seconds at most.
     /// - Returns: What is in use now.
-    /// - Throws: `StoreError.nothingToRollBackTo`, `StoreError.damaged` where the file of the model before is not the one that was
+    /// - Throws: `StoreError.nothingToRollBackTo`, `StoreError.damaged` if the file of the model before is not the one that was
     ///   verified; then the one in use stays. `StoreError.inUse` where another process does not come to an end, `FileError` where a file
     ///   cannot be read or written; also what `current` throws.
     @discardableResult

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import ImprintFormats
+internal import ImprintModel
 
 /// What a store asks of the file system: files in one folder, by name.
 ///
@@ -9,25 +9,25 @@ protocol StoreFiles: Sendable {
     func path(of name: String) -> String
     /// The names of all files.
     func names() throws -> [String]
-    /// How many bytes a file has; `nil` where there is none.
+    /// How many bytes a file has; nil if there is none.
     func size(of name: String) throws -> Int?
     /// Gives a file's bytes, piece by piece.
     func read(_ name: String, _ body: (UnsafeRawBufferPointer) throws -> Void) throws
     /// A file's bytes without a copy of them, for files that are never written to again.
     func mapped(_ name: String) throws -> Data
-    /// Reads a model, whose parameters may stay where they are in the file.
-    func weights(_ name: String) throws -> WeightsFile
-    /// Adds bytes at the end of a file, which is made where there is none.
+    /// Reads a model, whose parameters may stay if they are in the file.
+    func weights(_ name: String) throws -> ModelFile
+    /// Adds bytes at the end of a file, which is made if there is none.
     func append(_ bytes: Data, to name: String) throws
     /// Flushes a file's bytes.
     func flush(_ name: String) throws
     /// Gives a file another name, in place of the file that had it; what is mapped of that one stays.
     func rename(_ name: String, to other: String) throws
-    /// Removes a file, where there is one; what is mapped of it stays.
+    /// Removes a file, if there is one; what is mapped of it stays.
     func remove(_ name: String) throws
     /// Flushes which names there are; where that fails, nothing is said of what is in use.
     func flushNames() throws
-    /// Takes the lock that a file stands for; `nil` where another has it.
+    /// Takes the lock that a file stands for; nil if another has it.
     func lock(_ name: String) throws -> StoreLock?
 }
 

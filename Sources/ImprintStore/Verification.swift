@@ -18,7 +18,7 @@ public struct Verification: Sendable {
 
     /// A file with this digest, and no other.
     /// - Parameter sha256: 64 hexadecimal digits, as `sha256sum` prints them.
-    /// - Throws: `StoreError.invalidVerification` where they are not.
+    /// - Throws: `StoreError.invalidVerification` if they are not.
     public init(sha256: String) throws(StoreError) {
         self.sha256 = try Self.checked(sha256)
         signature = nil
@@ -27,9 +27,9 @@ public struct Verification: Sendable {
     /// A file that the owner of a key has signed.
     /// - Parameters:
     ///   - publicKey: The raw 32 bytes of the Ed25519 public key.
-    ///   - signature: The signature, or where it is.
-    ///   - sha256: The file's digest too, where it is known.
-    /// - Throws: `StoreError.invalidVerification` where key, signature or digest are of another form.
+    ///   - signature: The signature, or if it is.
+    ///   - sha256: The file's digest too, if it is known.
+    /// - Throws: `StoreError.invalidVerification` if key, signature or digest are of another form.
     public init(publicKey: Data, signature: Signature, sha256: String? = nil) throws(StoreError) {
         guard (try? Curve25519.Signing.PublicKey(rawRepresentation: publicKey)) != nil else {
             throw .invalidVerification(

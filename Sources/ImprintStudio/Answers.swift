@@ -40,7 +40,7 @@ struct Refusal: Error {
 }
 
 extension HTTPRequest {
-    /// The value of a parameter; `nil` where it is not given.
+    /// The value of a parameter; nil if it is not given.
     func parameter(_ name: String) -> String? { query.first { $0.name == name }?.value }
 
     /// The label that is asked about.

@@ -21,7 +21,7 @@ struct Examples: Sendable {
 
     var byteCount: Int { classes.reduce(0) { $0 + $1.photos.reduce(0) { $0 + $1.count } } }
 
-    /// Adds a class; nothing where there is one of the name.
+    /// Adds a class; nothing if there is one of the name.
     /// - Parameter known: Labels that there are already, whatever they look like.
     mutating func add(class label: String, known: [String]) throws {
         guard !classes.contains(where: { $0.label == label }) else { return }
@@ -66,7 +66,7 @@ struct Examples: Sendable {
         return place
     }
 
-    /// What is missing to learn from them; `nil` where nothing is.
+    /// What is missing to learn from them; nil if nothing is.
     /// - Parameter minimum: How many classes are needed.
     func shortage(minimum: Int) -> String? {
         let few = classes.filter { $0.photos.count < Self.least }

@@ -1,5 +1,7 @@
 internal import Foundation
 internal import Imprint
+internal import ImprintSynthesis
+internal import ImprintTraining
 
 /// A lesson up to now, as the page shows it.
 struct Lesson: Encodable, Sendable {

@@ -1,21 +1,22 @@
 internal import FlyingFox
-public import Foundation
-public import Imprint
+package import Foundation
+package import Imprint
 internal import ImprintCore
-internal import ImprintFormats
 internal import ImprintImages
-public import ImprintLive
+package import ImprintLive
+internal import ImprintModel
+internal import ImprintNetwork
 
 /// A page on this machine that looks through the camera, shows what a model sees, and teaches it.
 ///
 /// It listens on 127.0.0.1 alone, and is open to browsers that are given `url` with its token, until `stop()` and for as long as somebody
 /// holds it. Photos stay in memory; see docs/studio.md.
-public final class Studio: Sendable {
-    /// The port that is tried first where none is asked for; the next that is free is taken where it is in use.
-    public static let usualPort = 8094
+package final class Studio: Sendable {
+    /// The port that is tried first where none is asked for; the next that is free is taken if it is in use.
+    package static let usualPort = 8094
 
     /// Where the page is, with the token that lets in.
-    public let url: URL
+    package let url: URL
     private let server: LocalServer
     private let access: Access
     let teacher: Teacher
@@ -25,12 +26,12 @@ public final class Studio: Sendable {
 
     /// Starts to serve.
     /// - Parameters:
-    ///   - classifier: The model to begin with; where `nil`, the first one is trained in the page.
+    ///   - classifier: The model to begin with; if nil, the first one is trained in the page.
     ///   - name: What the page calls it.
-    ///   - port: The port, 1…65,535; the usual or the next free one where `nil`.
-    ///   - threads: How many threads learn; one per core where `nil`.
-    /// - Throws: `LocalServerError.noPort` where the port cannot be had.
-    public init(
+    ///   - port: The port, 1…65,535; the usual or the next free one if nil.
+    ///   - threads: How many threads learn; one per core if nil.
+    /// - Throws: `LocalServerError.noPort` if the port cannot be had.
+    package init(
         _ classifier: ImageClassifier?, name: String? = nil, port: Int? = nil, threads: Int? = nil
     ) async throws {
         removeStaleFolders()
@@ -68,7 +69,7 @@ public final class Studio: Sendable {
     /// The most bytes that a picture may have.
     private static let photoLimit = 20 << 20
 
-    /// What a request brought, where it is something and not too much.
+    /// What a request brought, if it is something and not too much.
     private func photo(_ body: Data?) throws -> Data {
         guard let body else {
             throw Refusal(
@@ -81,10 +82,10 @@ public final class Studio: Sendable {
     }
 
     /// Why the page is not served any more, though the studio was not stopped; `nil` while it is.
-    public var failure: LocalServerError? { server.failure }
+    package var failure: LocalServerError? { server.failure }
 
     /// Ends a lesson that is under way, and stops.
-    public func stop() async {
+    package func stop() async {
         await teacher.end()
         await server.stop()
     }

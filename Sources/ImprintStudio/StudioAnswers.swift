@@ -1,15 +1,16 @@
 internal import FlyingFox
 internal import Foundation
 internal import Imprint
-internal import ImprintFormats
 internal import ImprintImages
+internal import ImprintModel
+internal import ImprintNetwork
 
 /// What the page is told of the model in use.
 struct ModelAnswer: Encodable {
-    /// What it is called; missing where there is none yet.
+    /// What it is called; missing if there is none yet.
     let name: String?
     let labels: [String]
-    /// Whether examples personalize the model; a new one is trained of them where it is false.
+    /// Whether examples personalize the model; a new one is trained of them if it is false.
     let personalizes: Bool
     /// Whether classes may be other than the labels that there are.
     let learnsNewLabels: Bool
@@ -53,14 +54,14 @@ private struct Sight: Encodable {
         let label: String
         let confidence: Float
         let box: NormalizedRectangle?
-        /// The category that the model has for the label; left out where it has none.
+        /// The category that the model has for the label; left out if it has none.
         let category: String?
     }
 
     /// All labels, best first.
     let observations: [Seen]
 
-    init(_ observations: [Observation], _ categories: Categories?) {
+    init(_ observations: [Classification], _ categories: Categories?) {
         self.observations = observations.map {
             Seen(
                 label: $0.label, confidence: $0.confidence, box: $0.box, category: categories?.category(of: $0.label))

@@ -1,11 +1,14 @@
 internal import Foundation
 internal import Imprint
 internal import ImprintCore
+internal import ImprintImages
+internal import ImprintModel
+internal import ImprintTraining
 internal import Synchronization
 
 /// The classifier in use, and how it learns from examples.
 final class Teacher: Sendable {
-    /// The classifier that the studio began with; `nil` where it began with none.
+    /// The classifier that the studio began with; nil if it began with none.
     let given: ImageClassifier?
     private let threads: Int
     private let state: Mutex<State>
@@ -28,11 +31,11 @@ final class Teacher: Sendable {
         state = Mutex(State(classifier: given))
     }
 
-    /// The classifier in use; `nil` where there is none yet.
+    /// The classifier in use; nil if there is none yet.
     var classifier: ImageClassifier? { state.withLock { $0.classifier } }
     var lesson: Lesson { state.withLock { $0.lesson } }
     var examples: Examples { state.withLock { $0.examples } }
-    /// What was learned, as a file: a personalization of the model given, or a new model; `nil` where nothing was.
+    /// What was learned, as a file: a personalization of the model given, or a new model; nil if nothing was.
     var learned: Data? { state.withLock { $0.learned } }
 
     /// Whether no lesson begins any more.
@@ -56,7 +59,7 @@ final class Teacher: Sendable {
         }
     }
 
-    /// What is missing to learn; `nil` where nothing is.
+    /// What is missing to learn; nil if nothing is.
     func shortage(of examples: Examples) -> String? { examples.shortage(minimum: given == nil ? 2 : 1) }
 
     /// Begins to learn from what was collected: by personalizing the classifier given, or else by training a new one.
@@ -157,7 +160,7 @@ final class Teacher: Sendable {
         try result.weights.write(to: file)
         let bytes = try Data(contentsOf: file)
         return (
-            try ImageClassifier(WeightsFile([UInt8](bytes), named: "the new model"), threads: threads),
+            try ImageClassifier(ModelFile([UInt8](bytes), named: "the new model"), threads: threads),
             bytes
         )
     }

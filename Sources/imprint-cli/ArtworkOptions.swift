@@ -3,6 +3,7 @@ internal import Foundation
 internal import Imprint
 internal import ImprintCore
 internal import ImprintImages
+internal import ImprintSynthesis
 
 /// A label and the artwork of it, as "LABEL=FILE" or "LABEL=RECIPE".
 struct LabelledArtwork: ExpressibleByArgument {
@@ -62,7 +63,7 @@ struct ArtworkOptions: ParsableArguments {
         }
     }
 
-    /// The photos to put the logos on, none for drawn patterns; `nil` where the command line does not say.
+    /// The photos to put the logos on, none for drawn patterns; nil if the command line does not say.
     func backgroundFiles() throws -> [URL]? {
         try backgrounds.map { $0 == "drawn" ? [] : try ImageFolder.images(in: URL(filePath: $0)) }
     }

@@ -2,8 +2,9 @@ internal import ArgumentParser
 internal import Foundation
 internal import Imprint
 internal import ImprintCore
-internal import ImprintFormats
 internal import ImprintImages
+internal import ImprintModel
+internal import ImprintTraining
 
 struct AuditCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

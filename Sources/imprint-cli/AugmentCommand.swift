@@ -1,8 +1,8 @@
 internal import ArgumentParser
 internal import Foundation
 internal import ImprintCore
-internal import ImprintFormats
 internal import ImprintImages
+internal import ImprintModel
 
 struct AugmentCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -98,12 +98,12 @@ struct AugmentCommand: ParsableCommand {
         let workers = Workers(common.threadCount)
         let compositors = try artworkOptions.compositors(size: side, seed: seed, workers: workers)
         var rows: [CompositeRow] = []
-        var images: [Image] = []
+        var images: [RasterImage] = []
         for (label, compositor) in compositors {
             for row in 0..<count {
                 let isPositive = row % 2 == 0
                 let first = row / 2 * epochs
-                let composites = try workers.map(epochs) { column throws(ImageError) in
+                let composites = try workers.parallelMap(epochs) { column throws(ImageError) in
                     isPositive ? try compositor.positive(first + column) : try compositor.nearMiss(first + column)
                 }
                 images += composites.map(\.image)

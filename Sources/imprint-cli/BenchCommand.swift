@@ -1,4 +1,4 @@
-public import ArgumentParser
+internal import ArgumentParser
 internal import Foundation
 public import ImprintBenchmarks
 internal import ImprintCore

@@ -2,8 +2,10 @@ internal import ArgumentParser
 internal import Foundation
 internal import Imprint
 internal import ImprintCore
-internal import ImprintFormats
 internal import ImprintImages
+internal import ImprintModel
+internal import ImprintNetwork
+internal import ImprintTraining
 
 struct ClassifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -73,11 +75,11 @@ struct ClassifyCommand: ParsableCommand {
         let rule = ConfidenceRule(
             threshold: try threshold.threshold(), minimumPrecision: minimumPrecision, minimumRecall: minimumRecall)
         try rule.check(classifier)
-        if boxes && classifier.weights.spotting == nil {
+        if boxes && classifier.weights.detector == nil {
             throw ValidationError("--boxes: \(model) says what is in a photo, but not where; train one with --artwork.")
         }
         let categories = try categories.map { try self.categories($0, of: classifier) }
-        func observations(_ file: String) throws -> [Observation] {
+        func observations(_ file: String) throws -> [Classification] {
             var observations = try classifier.classify(URL(filePath: file), cropAndScale: cropAndScale)
             if let categories {
                 observations = observations.rolledUp(into: categories, isShared: classifier.sharesConfidence)
@@ -111,7 +113,7 @@ struct ClassifyCommand: ParsableCommand {
         return categories
     }
 
-    private func show(_ file: String, _ observations: [Observation]) throws {
+    private func show(_ file: String, _ observations: [Classification]) throws {
         if common.json {
             try Terminal.emit(
                 ClassificationLine(
@@ -134,8 +136,8 @@ private func text(_ box: NormalizedRectangle) -> String {
 
 private struct ClassificationLine: Encodable {
     let file: String
-    let observations: [Observation]
-    /// Where each is, in the same order; `null` where there is no place.
+    let observations: [Classification]
+    /// Where each is, in the same order; `null` if there is no place.
     let boxes: [NormalizedRectangle?]?
 }
 

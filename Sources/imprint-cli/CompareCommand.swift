@@ -2,6 +2,8 @@ internal import ArgumentParser
 internal import Foundation
 internal import Imprint
 internal import ImprintImages
+internal import ImprintModel
+internal import ImprintTraining
 
 struct CompareCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -2,8 +2,9 @@ internal import ArgumentParser
 internal import Foundation
 internal import Imprint
 internal import ImprintCore
-internal import ImprintFormats
 internal import ImprintImages
+internal import ImprintModel
+internal import ImprintSynthesis
 
 struct DrawCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -2,6 +2,8 @@ internal import ArgumentParser
 internal import Foundation
 internal import Imprint
 internal import ImprintImages
+internal import ImprintModel
+internal import ImprintTraining
 
 struct EvaluateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -50,7 +52,7 @@ private struct ImageLine: Encodable {
     let label: String
     let predicted: String
     let correct: Bool
-    let observations: [Observation]
+    let observations: [Classification]
 
     init(_ result: Evaluation.Result, labels: [String]) {
         file = result.url.path(percentEncoded: false)

@@ -1,10 +1,12 @@
 internal import Foundation
 internal import Imprint
+internal import ImprintModel
+internal import ImprintTraining
 
 /// An evaluation as lines for people, of at most 80 columns but for the names of files.
 struct EvaluationTable {
     private let evaluation: Evaluation
-    /// The labels, cut where they are long.
+    /// The labels, cut if they are long.
     private let names: [String]
     private let nameWidth: Int
 
@@ -52,7 +54,7 @@ struct EvaluationTable {
         return ([header] + rows).joined(separator: "\n")
     }
 
-    /// The whole matrix or, where it is too wide, where most is confused.
+    /// The whole matrix or, if it is too wide, where most is confused.
     private var confusion: String {
         let matrix = evaluation.confusion
         let columns = names.map { cut($0, to: 12) }

@@ -1,6 +1,8 @@
 internal import ArgumentParser
 internal import Foundation
-internal import ImprintFormats
+internal import ImprintCore
+internal import ImprintInterop
+internal import ImprintModel
 
 struct ExportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -88,7 +90,7 @@ struct ExportCommand: ParsableCommand {
     func run() throws {
         let target = URL(filePath: output)
         try AtomicFile.checkWritable(target)
-        var weights = try WeightsFile(contentsOf: URL(filePath: model))
+        var weights = try ModelFile(contentsOf: URL(filePath: model))
         if let categories {
             weights.categories = try Categories(contentsOf: URL(filePath: categories), labels: weights.labels)
         }

@@ -1,8 +1,10 @@
 internal import ArgumentParser
 internal import Foundation
 internal import Imprint
-internal import ImprintFormats
+internal import ImprintCore
 internal import ImprintImages
+internal import ImprintInterop
+internal import ImprintModel
 internal import ImprintNetwork
 
 struct ImportCommand: ParsableCommand {
@@ -65,7 +67,7 @@ struct ImportCommand: ParsableCommand {
 
     func run() throws {
         var importer = ModelImporter()
-        importer.inputSize = inputSize.map { Size($0) }
+        importer.inputSize = inputSize.map { Size2D($0) }
         importer.prototxt = prototxt.map { URL(filePath: $0) }
         importer.labels = try labels.map(labelList)
         importer.cropAndScale = cropAndScale

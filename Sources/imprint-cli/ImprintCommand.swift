@@ -53,7 +53,7 @@ enum Main {
         return arguments.first { $0.hasPrefix("-") && !$0.hasPrefix("--") && $0.contains("h") }
     }
 
-    /// Ends the process as an error says, after a message to people where there is one.
+    /// Ends the process as an error says, after a message to people if there is one.
     private static func end(_ error: any Error, _ message: String) -> Never {
         let code = ImprintCommand.exitCode(for: error)
         // Help was asked for: a result, which goes to standard output.

@@ -2,9 +2,10 @@ internal import ArgumentParser
 internal import Foundation
 internal import Imprint
 internal import ImprintCore
-internal import ImprintFormats
 internal import ImprintImages
+internal import ImprintModel
 internal import ImprintNetwork
+internal import ImprintTraining
 
 struct InspectCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -40,7 +41,7 @@ struct InspectCommand: ParsableCommand {
             }
             return try show(Personalization(contentsOf: file))
         }
-        let weights = try WeightsFile(contentsOf: file)
+        let weights = try ModelFile(contentsOf: file)
         let byteCount = try FileManager.default.attributesOfItem(atPath: file.resolvingSymlinksInPath().path)[.size]
         let inspection = Inspection(
             weights: weights, network: Network.Overview(weights.network), fileByteCount: byteCount as? Int ?? 0,
@@ -71,10 +72,10 @@ struct InspectCommand: ParsableCommand {
         try Terminal.show(lines.joined(separator: "\n"))
     }
 
-    private func overview(of weights: WeightsFile) throws -> Plan.Overview {
-        Plan.Overview(
+    private func overview(of weights: ModelFile) throws -> ExecutionPlan.Overview {
+        ExecutionPlan.Overview(
             training ? try weights.network.logits() : weights.network,
-            options: Plan.Options(
+            options: ExecutionPlan.Options(
                 batchSize: batchSize ?? (training ? TrainingConfiguration().batchSize : 1),
                 mode: training ? .training : .prediction, workers: Workers(common.threadCount)))
     }
@@ -138,10 +139,10 @@ private struct PersonalizationLine: Encodable {
 
 /// A model and what was found out about it.
 private struct Inspection {
-    let weights: WeightsFile
+    let weights: ModelFile
     let network: Network.Overview
     let fileByteCount: Int
-    let plan: Plan.Overview?
+    let plan: ExecutionPlan.Overview?
 
     /// The format of the file.
     var format: String { weights.format.map(String.init) ?? "" }
@@ -161,14 +162,14 @@ private struct InspectionLine: Encodable {
     /// The labels of each category, if there are any.
     @NullIfMissing var categories: Categories?
     @NullIfMissing var training: TrainingRecord?
-    let storage: WeightsFile.Storage
+    let storage: ModelFile.Storage
     let fileByteCount: Int
     /// The layers one by one.
     let nodes: [Network.LayerOverview]
     let multiplications: Int
     let memory: Network.PredictionMemory
     /// Only with --plan, as `engine`.
-    let plan: Plan.Overview?
+    let plan: ExecutionPlan.Overview?
     let engine: Engine?
 
     init(_ inspection: Inspection) {

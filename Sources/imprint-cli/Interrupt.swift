@@ -7,7 +7,7 @@ struct Interrupt: Sendable {
     private static let count = Atomic(0)
     private let numbers: [Int32]
 
-    /// Makes one for signals that ask the job to end; SIGHUP is left out where it is ignored.
+    /// Makes one for signals that ask the job to end; SIGHUP is left out if it is ignored.
     init(_ numbers: [Int32] = [SIGINT, SIGTERM]) {
         // A job under nohup outlives its terminal.
         self.numbers = numbers.filter { $0 != SIGHUP || !Self.isIgnored($0) }

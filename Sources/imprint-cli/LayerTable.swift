@@ -21,6 +21,6 @@ enum LayerTable {
 
     static func memory(_ memory: Network.PredictionMemory) -> String {
         "\(TextTable.bytes(memory.byteCount)) to predict: parameters \(TextTable.bytes(memory.parameterByteCount)), "
-            + "prepared \(TextTable.bytes(memory.preparedByteCount)), activations \(TextTable.bytes(memory.arenaByteCount))"
+            + "prepared \(TextTable.bytes(memory.transformedWeightsByteCount)), activations \(TextTable.bytes(memory.arenaByteCount))"
     }
 }

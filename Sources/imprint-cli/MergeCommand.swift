@@ -1,7 +1,9 @@
 internal import ArgumentParser
 internal import Foundation
 internal import Imprint
-internal import ImprintFormats
+internal import ImprintCore
+internal import ImprintModel
+internal import ImprintNetwork
 
 struct MergeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -68,7 +70,7 @@ struct MergeCommand: ParsableCommand {
     func run() throws {
         let target = URL(filePath: output)
         try AtomicFile.checkWritable(target)
-        let base = try WeightsFile(contentsOf: URL(filePath: model))
+        let base = try ModelFile(contentsOf: URL(filePath: model))
         let merge = try base.merging(
             personalizations.map { try Personalization(contentsOf: URL(filePath: $0)) }, options: options)
         try merge.weights.write(to: target)

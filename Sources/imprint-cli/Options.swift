@@ -2,8 +2,8 @@ public import ArgumentParser
 internal import Foundation
 internal import Imprint
 internal import ImprintCore
-internal import ImprintFormats
 internal import ImprintImages
+internal import ImprintModel
 internal import ImprintNetwork
 
 /// What every verb understands.

@@ -1,7 +1,9 @@
 internal import ArgumentParser
 internal import Foundation
-internal import ImprintFormats
+internal import ImprintCore
 internal import ImprintImages
+internal import ImprintInterop
+internal import ImprintModel
 
 /// A file that a verb writes to a path that its user chooses.
 struct OutputFile {
@@ -64,7 +66,7 @@ func checkContactSheet(_ path: String, inputs: [(role: String, path: String)] = 
 }
 
 /// Writes a contact sheet, marked as one that Imprint wrote.
-func writeContactSheet(_ sheet: Image, to path: String) throws {
+func writeContactSheet(_ sheet: RasterImage, to path: String) throws {
     let url = URL(filePath: path)
     try AtomicFile.write(try ContactSheet.encode(sheet, for: url), to: url)
 }

@@ -1,8 +1,10 @@
 internal import ArgumentParser
 internal import Foundation
 internal import Imprint
-internal import ImprintFormats
+internal import ImprintCore
 internal import ImprintImages
+internal import ImprintModel
+internal import ImprintTraining
 
 struct PersonalizeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

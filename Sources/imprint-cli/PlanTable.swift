@@ -3,7 +3,7 @@ internal import ImprintNetwork
 
 /// A plan as lines for people: one for each operation, and what they come to.
 enum PlanTable {
-    static func text(_ plan: Plan.Overview) -> String {
+    static func text(_ plan: ExecutionPlan.Overview) -> String {
         var rows = [
             [
                 "layer", "kind", "algorithm", "input", "output", "parameters", "GFLOP", "result", "saved", "scratch",
@@ -19,13 +19,14 @@ enum PlanTable {
                 TextTable.orDash(layer.activationByteCount, TextTable.bytes),
                 TextTable.orDash(layer.savedByteCount, TextTable.bytes),
                 TextTable.orDash(layer.scratchByteCount, TextTable.bytes),
-                TextTable.orDash(layer.preparedByteCount, TextTable.bytes),
+                TextTable.orDash(layer.transformedWeightsByteCount, TextTable.bytes),
             ]
         }
         let parameters = plan.layers.reduce(0) { $0 + $1.parameterCount }
         let gigaflops = TextTable.gigaflops(plan.multiplications)
         var total = "total        \(gigaflops) GFLOP for one image, \(parameters) parameters, "
-        total += "arena \(TextTable.bytes(plan.arenaByteCount)), prepared \(TextTable.bytes(plan.preparedByteCount))"
+        total +=
+            "arena \(TextTable.bytes(plan.arenaByteCount)), prepared \(TextTable.bytes(plan.transformedWeightsByteCount))"
         if plan.mode == .training { total += ", gradients \(TextTable.bytes(plan.gradientByteCount))" }
         return """
             plan         \(plan.mode.rawValue), \(count(plan.batchSize, "image")) at once, \(count(plan.threads, "thread"))

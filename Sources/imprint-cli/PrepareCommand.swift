@@ -3,6 +3,7 @@ internal import Foundation
 internal import Imprint
 internal import ImprintCore
 internal import ImprintImages
+internal import ImprintModel
 
 struct PrepareCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -10,7 +10,7 @@ func visible(_ text: String, keepsLines: Bool = false) -> String {
     }.joined()
 }
 
-/// A label, or another name from a file, as people are shown it: visible, and cut where it has more than 80 characters.
+/// A label, or another name from a file, as people are shown it: visible, and cut if it has more than 80 characters.
 func shown(_ name: String) -> String { TextTable.cut(visible(name), to: 80) }
 
 /// Names as people are shown them, with commas between.

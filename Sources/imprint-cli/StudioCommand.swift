@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import Foundation
 internal import Imprint
 internal import ImprintCore
+internal import ImprintModel
 internal import ImprintStudio
 
 struct StudioCommand: AsyncParsableCommand {

@@ -1,5 +1,6 @@
 internal import Foundation
-internal import ImprintFormats
+internal import ImprintCore
+internal import ImprintModel
 
 /// Standard output for results, standard error for people.
 enum Terminal {
@@ -36,7 +37,7 @@ enum Terminal {
     /// Prints a line that people should not miss.
     static func warn(_ line: String) { note((line, .warning)) }
 
-    /// Prints a line for people; where they cannot be reached, the job goes on.
+    /// Prints a line for people; if they cannot be reached, the job goes on.
     static func note(_ line: String) { note((line, nil)) }
 
     /// Prints a line of parts that stand out, where standard error shows styles.
@@ -57,7 +58,7 @@ enum Terminal {
     /// Prints a result for people on lines of its own to standard output; what is not this tool's own stands `shown` in them.
     ///
     /// If the reader has closed the pipe, the process ends quietly with SIGPIPE, as other command-line tools do.
-    /// - Throws: `FileError` where it cannot be written.
+    /// - Throws: `FileError` if it cannot be written.
     static func show(_ text: String) throws {
         if try !print(visible(text, keepsLines: true)) { endBySIGPIPE() }
     }
@@ -65,7 +66,7 @@ enum Terminal {
     /// Prints one JSON object on a line of its own to standard output.
     ///
     /// If the reader has closed the pipe, the process ends quietly with SIGPIPE, as other command-line tools do.
-    /// - Throws: `FileError` where it cannot be written.
+    /// - Throws: `FileError` if it cannot be written.
     static func emit(_ value: some Encodable) throws {
         if try !print(json(value)) { endBySIGPIPE() }
     }

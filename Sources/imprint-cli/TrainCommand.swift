@@ -2,9 +2,10 @@ internal import ArgumentParser
 internal import Foundation
 internal import Imprint
 internal import ImprintCore
-internal import ImprintFormats
 internal import ImprintImages
 internal import ImprintLive
+internal import ImprintModel
+internal import ImprintTraining
 
 struct TrainCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

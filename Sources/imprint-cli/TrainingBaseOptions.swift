@@ -1,7 +1,8 @@
 public import ArgumentParser
 internal import Foundation
 internal import Imprint
-internal import ImprintFormats
+internal import ImprintModel
+internal import ImprintTraining
 
 /// What training starts from where no network is asked for, and how it is trained further.
 struct TrainingBaseOptions: ParsableArguments {
@@ -82,7 +83,7 @@ struct TrainingBaseOptions: ParsableArguments {
 
     /// Makes the configuration start from the base.
     func apply(to configuration: inout TrainingConfiguration) throws {
-        let weights = try base.map { try WeightsFile(contentsOf: URL(filePath: $0)) } ?? .shippedBase()
+        let weights = try base.map { try ModelFile(contentsOf: URL(filePath: $0)) } ?? .shippedBase()
         configuration.start = .base(weights, trains: trains)
         if let layerDecay { configuration.fineTuning.layerDecay = layerDecay }
         if let stageEpochs { configuration.fineTuning.stageEpochs = stageEpochs }

@@ -1,8 +1,9 @@
 internal import Foundation
 internal import Imprint
 internal import ImprintCore
-internal import ImprintFormats
 internal import ImprintImages
+internal import ImprintModel
+internal import ImprintTraining
 
 /// Shows a training run: a progress bar where somebody watches, a line per epoch, or JSON.
 struct TrainingMonitor {

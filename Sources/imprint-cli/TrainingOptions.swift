@@ -1,9 +1,10 @@
 public import ArgumentParser
 internal import Foundation
 internal import Imprint
-internal import ImprintFormats
 internal import ImprintImages
+internal import ImprintModel
 internal import ImprintNetwork
+internal import ImprintTraining
 
 /// How to train: the options of `imprint train` that make a `TrainingConfiguration`.
 struct TrainingOptions: ParsableArguments {
@@ -204,7 +205,7 @@ struct TrainingOptions: ParsableArguments {
             + option("--precision", precision == .float32 ? nil : precision.rawValue)
     }
 
-    /// The folder of photos to validate on, where they have one of their own.
+    /// The folder of photos to validate on, if they have one of their own.
     var validationFolder: URL? {
         guard case .folder(let url)? = try? validationRule() else { return nil }
         return url

@@ -17,7 +17,7 @@ enum Browser {
         var isDark = false
         var isPrinted = false
         var runsScripts = true
-        /// Pictures that the page's camera shows, as JPEGs one after the other; there is no camera where `nil`.
+        /// Pictures that the page's camera shows, as JPEGs one after the other; there is no camera if nil.
         var camera: URL?
 
         var testDescription: String {
@@ -46,7 +46,7 @@ enum Browser {
         case choose(_ selector: String, URL)
         /// Notes the role and name of all that assistive technology is told of.
         case accessibility(_ name: String)
-        /// Loads the page anew; a script runs before those of the page.
+        /// Loads the page again; a script runs before those of the page.
         case reload(first: String = "")
         /// Covers the page with another one, or uncovers it.
         case behind(Bool)

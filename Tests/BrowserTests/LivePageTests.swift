@@ -2,6 +2,9 @@ import Foundation
 import Imprint
 import ImprintCore
 import ImprintImages
+import ImprintModel
+import ImprintSynthesis
+import ImprintTraining
 import TestSupport
 import Testing
 
@@ -39,7 +42,7 @@ import Testing
 
     private func writePhotos(_ folder: URL) throws {
         for index in 0..<32 {
-            var image = Image(width: 16, height: 16)
+            var image = RasterImage(width: 16, height: 16)
             var stream = RandomStream(seed: 3, "photo", index)
             for place in image.samples.indices {
                 image.samples[place] = UInt8(stream.index(below: 128) + (index % 2) * 100)

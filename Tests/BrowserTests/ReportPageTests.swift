@@ -1,9 +1,11 @@
 import Foundation
 import Imprint
 import ImprintCore
-import ImprintFormats
 import ImprintImages
+import ImprintModel
 import ImprintNetwork
+import ImprintSynthesis
+import ImprintTraining
 import TestSupport
 import Testing
 
@@ -88,12 +90,12 @@ import Testing
                     epoch: epoch, loss: 2 - share(epoch), accuracy: share(epoch), validationLoss: 2.5 - share(epoch),
                     validationAccuracy: 0.9 * share(epoch), learningRate: 0.02 * (1 - share(epoch)))
             })
-        let weights = WeightsFile(
+        let weights = ModelFile(
             network: network, parameters: try Parameters(network, seed: 1), labels: run.labels,
             preprocessing: Preprocessing(width: 16, height: 16), training: record)
         let results = try (0..<run.images).map { index in
             var stream = RandomStream(seed: 5, "picture", index)
-            var image = Image(width: 48, height: 36)
+            var image = RasterImage(width: 48, height: 36)
             for place in image.samples.indices { image.samples[place] = UInt8(stream.index(below: 256)) }
             let file = folder.appending(path: "<i>\(index)&\"\u{202e}.png")
             if index > 0 { try ImageFile.write(image, to: file) }

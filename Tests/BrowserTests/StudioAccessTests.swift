@@ -1,9 +1,10 @@
 import Foundation
 import Imprint
 import ImprintCore
-import ImprintFormats
+import ImprintModel
 import ImprintNetwork
 import ImprintStudio
+import ImprintSynthesis
 import TestSupport
 import Testing
 
@@ -205,13 +206,14 @@ import Testing
         }
     }
 
-    @Test("A model that spots marks is taught its labels, and no others") func spotting() async throws {
-        let network = try Network.logospot(marks: 1)
-        let weights = WeightsFile(
+    @Test("A model that spots marks is taught its labels, and no others") func detector() async throws {
+        let network = try Network.logoDetector(marks: 1)
+        let weights = ModelFile(
             network: network, parameters: try Parameters(network, seed: 2), labels: ["nothing", "leaf/1"],
-            preprocessing: .logospot,
-            spotting: Spotting(
-                levels: [96, 136], stride: 16, span: 44, marks: [Spotting.Mark(label: "leaf/1", slope: 0.5, offset: -1)]
+            preprocessing: .logoDetector,
+            detector: DetectorHead(
+                levels: [96, 136], stride: 16, span: 44,
+                marks: [DetectorHead.Mark(label: "leaf/1", slope: 0.5, offset: -1)]
             ))
         try await StudioSamples.withStudio(name: "leaves") { _ in
             try ImageClassifier(weights)

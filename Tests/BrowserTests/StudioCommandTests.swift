@@ -1,6 +1,8 @@
 import Foundation
 import Imprint
 import ImprintCore
+import ImprintInterop
+import ImprintSynthesis
 import TestSupport
 import Testing
 
@@ -20,7 +22,7 @@ import Testing
     }
 
     private struct Classified: Decodable {
-        let observations: [Observation]
+        let observations: [Classification]
     }
 
     /// Starts the tool, and gives the first line that it prints; it is ended after `body`, whatever comes of that.
@@ -48,7 +50,7 @@ import Testing
 
     private struct First: Decodable, Sendable {
         let label: String
-        let answered: [Observation]
+        let answered: [Classification]
         let milliseconds: Double
     }
 
@@ -163,7 +165,7 @@ import Testing
         }
     }
 
-    /// The status that the page answers with; 0 where there is none.
+    /// The status that the page answers with; 0 if there is none.
     private func status(_ url: URL) async -> Int {
         let answer = try? await URLSession(configuration: .ephemeral).data(from: url)
         return (answer?.1 as? HTTPURLResponse)?.statusCode ?? 0
@@ -174,7 +176,7 @@ import Testing
     {
         try await withTool(["studio", "--json"], descriptors: 48) { process, line in
             #expect(await status(line.url) == 200)
-            // Some are refused, while it begins anew.
+            // Some are refused, while it begins again.
             let crowd = (0..<80).compactMap { _ in try? RawConnection(to: line.url) }
             #expect(crowd.count >= 40)
             try await Task.sleep(for: .seconds(1))

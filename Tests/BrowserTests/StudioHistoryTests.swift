@@ -1,6 +1,7 @@
 import Foundation
 import ImprintImages
 import ImprintStudio
+import ImprintSynthesis
 import TestSupport
 import Testing
 
@@ -181,7 +182,7 @@ import Testing
                     .note("focus", "(window.looks = \(looks), document.querySelector('#gated button').focus(), 1)"),
                     .wait("\(looks) >= window.looks + 3"),
                     .note("focused", "document.activeElement.getAttribute('aria-label') ?? ''"),
-                    // Loaded anew, the page has the gate that it had.
+                    // Loaded again, the page has the gate that it had.
                     .click("#gate-threshold"), .key("Home"), .reload(),
                     .wait("\(Self.text("curtain")).startsWith('Held back')"),
                     .note("again", Self.text("gate-state")), .note("threshold", Self.text("gate-threshold-value")),

@@ -1,9 +1,11 @@
 import Foundation
 import Imprint
 import ImprintCore
-import ImprintFormats
 import ImprintImages
+import ImprintModel
 import ImprintStudio
+import ImprintSynthesis
+import ImprintTraining
 import TestSupport
 
 /// Pictures, models and a camera that tests of the studio draw.
@@ -15,9 +17,9 @@ enum StudioSamples {
         case stripes = "<b>Wide + dark & bright"
     }
 
-    static func picture(_ kind: Kind, seed: UInt64, width: Int = 96, height: Int = 72) -> Image {
+    static func picture(_ kind: Kind, seed: UInt64, width: Int = 96, height: Int = 72) -> RasterImage {
         var stream = RandomStream(seed: seed, kind.rawValue)
-        var image = Image(width: width, height: height)
+        var image = RasterImage(width: width, height: height)
         for row in 0..<height {
             for place in (row * width * 3)..<((row + 1) * width * 3) {
                 let base =
@@ -80,7 +82,7 @@ enum StudioSamples {
         _ body: (_ studio: Studio, _ folder: URL) async throws -> Value
     ) async throws -> Value {
         try await withStudio(name: hasModel ? "bright" : nil) { folder in
-            var weights = hasModel ? try WeightsFile(contentsOf: try await model(in: folder)) : nil
+            var weights = hasModel ? try ModelFile(contentsOf: try await model(in: folder)) : nil
             weights?.categories = try categories.map { try Categories($0) }
             return try weights.map { try ImageClassifier($0) }
         } _: {

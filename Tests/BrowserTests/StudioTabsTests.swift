@@ -1,7 +1,8 @@
 import Foundation
 import Imprint
-import ImprintFormats
+import ImprintModel
 import ImprintStudio
+import ImprintSynthesis
 import TestSupport
 import Testing
 
@@ -86,8 +87,8 @@ import Testing
             let photo = try StudioSamples.write(.bright, to: folder)
             let signal = folder.appending(path: "restart")
             let port = try #require(first.url.port)
-            var weights = try WeightsFile(contentsOf: folder.appending(path: "model.imprint"))
-            weights = WeightsFile(
+            var weights = try ModelFile(contentsOf: folder.appending(path: "model.imprint"))
+            weights = ModelFile(
                 network: weights.network, parameters: weights.parameters, labels: ["Day", "Night"],
                 preprocessing: weights.preprocessing)
             let classifier = try ImageClassifier(weights)

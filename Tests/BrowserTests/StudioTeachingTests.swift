@@ -1,6 +1,9 @@
 import Foundation
 import Imprint
+import ImprintModel
 import ImprintStudio
+import ImprintSynthesis
+import ImprintTraining
 import TestSupport
 import Testing
 

@@ -2,7 +2,11 @@ import Foundation
 import Imprint
 import ImprintCore
 import ImprintImages
+import ImprintModel
+import ImprintNetwork
 import ImprintStudio
+import ImprintSynthesis
+import ImprintTraining
 import TestSupport
 import Testing
 
@@ -159,10 +163,10 @@ import Testing
             #expect(seen.first == (try lines(bright)))
             #expect(seen.second == (try lines(dark)))
             // To the last bit.
-            let answered = seen.answered.map { values -> Observation? in
+            let answered = seen.answered.map { values -> Classification? in
                 guard case .text(let label)? = values["label"], case .number(let confidence)? = values["confidence"]
                 else { return nil }
-                return Observation(label: label, confidence: confidence)
+                return Classification(label: label, confidence: confidence)
             }
             #expect(answered == (try classifier.classify(dark)))
             #expect(seen.said.hasPrefix("The image data: expected an image"), "\(seen.said)")

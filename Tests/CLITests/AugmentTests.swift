@@ -89,7 +89,8 @@ import Testing
     func badArtwork() throws {
         try withTemporaryFolder { folder in
             try writeLogo(to: folder.appending(path: "logo.png"))
-            try ImageFile.write(Image(width: 40, height: 40, filledWith: 90), to: folder.appending(path: "plain.png"))
+            try ImageFile.write(
+                RasterImage(width: 40, height: 40, filledWith: 90), to: folder.appending(path: "plain.png"))
             try FileManager.default.createDirectory(
                 at: folder.appending(path: "empty"), withIntermediateDirectories: true)
             for (options, message) in [
@@ -123,7 +124,7 @@ import Testing
 
     /// A red disc with a tail, on nothing.
     private func writeLogo(to file: URL) throws {
-        var logo = Image(width: 60, height: 60, channels: 4)
+        var logo = RasterImage(width: 60, height: 60, channels: 4)
         for y in 0..<60 {
             for x in 0..<60 where (x - 20) * (x - 20) + (y - 20) * (y - 20) < 300 || (y > 30 && abs(x - y) < 5) {
                 for (channel, sample) in [200, 20, 20, 255].enumerated() {

@@ -1,6 +1,6 @@
 import Foundation
-import ImprintFormats
 import ImprintImages
+import ImprintModel
 import ImprintNetwork
 import TestSupport
 import Testing
@@ -9,7 +9,7 @@ import Testing
     private func withModel(_ body: (URL) throws -> Void) throws {
         try withTemporaryFolder { folder in
             let network = try Network.logonet(labels: 3, inputSize: 16, width: 0.1)
-            try WeightsFile(
+            try ModelFile(
                 network: network, parameters: try Parameters(network, seed: 1), labels: ["laptop", "desktop", "cat"],
                 preprocessing: Preprocessing(width: 16, height: 16)
             ).write(to: folder.appending(path: "m.imprint"))
@@ -17,7 +17,7 @@ import Testing
             try Data("{}".utf8).write(to: folder.appending(path: "empty.json"))
             try Data(#"{"cats": ["lynx"]}"#.utf8).write(to: folder.appending(path: "other.json"))
             try ImageFile.write(
-                Image(width: 16, height: 16, filledWith: 90), to: folder.appending(path: "x.png"))
+                RasterImage(width: 16, height: 16, filledWith: 90), to: folder.appending(path: "x.png"))
             try body(folder)
         }
     }

@@ -21,7 +21,7 @@ func writePictures(to folder: URL, count: Int) throws {
     for index in 0..<count {
         let label = index % 2 == 0 ? "bright" : "dark"
         var stream = RandomStream(seed: 1, "pictures", index)
-        var image = Image(width: 20, height: 24)
+        var image = RasterImage(width: 20, height: 24)
         for place in image.samples.indices {
             image.samples[place] = UInt8(stream.uniform(in: label == "dark" ? 0...150 : 105...255))
         }

@@ -1,6 +1,6 @@
 import Foundation
-import ImprintFormats
 import ImprintImages
+import ImprintModel
 import ImprintNetwork
 import TestSupport
 import Testing
@@ -10,8 +10,8 @@ import Testing
     private static let greys: [UInt8] = [20, 110, 150, 240]
 
     /// A classifier by brightness: with x the mean from −1 to 1, the logit of "bright" is slope · x, that of "dark" its opposite.
-    private func model(size: Int, slope: Float, labels: [String] = ["bright", "dark"]) throws -> WeightsFile {
-        var builder = NetworkBuilder(name: "brightness", input: Shape(height: size, width: size, channels: 3))
+    private func model(size: Int, slope: Float, labels: [String] = ["bright", "dark"]) throws -> ModelFile {
+        var builder = NetworkBuilder(name: "brightness", input: TensorShape(height: size, width: size, channels: 3))
         builder.add(GlobalAveragePool(), named: "mean")
         builder.add(Dense(outputChannels: labels.count), named: "head")
         builder.add(Softmax(), named: "confidence")
@@ -19,7 +19,7 @@ import Testing
         let parameters = try Parameters(network, seed: 0)
         let signs: [Float] = labels.map { $0 == "bright" ? 1 : $0 == "dark" ? -1 : 0 }
         parameters["head.weight"] = (0..<3 * labels.count).map { signs[$0 % labels.count] * slope / 3 }
-        return WeightsFile(
+        return ModelFile(
             network: network, parameters: parameters, labels: labels,
             preprocessing: Preprocessing(width: size, height: size))
     }
@@ -30,7 +30,7 @@ import Testing
             let file = folder.appending(path: place == 0 ? "photos/below/0.png" : "photos/\(place).png")
             try FileManager.default.createDirectory(
                 at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
-            try ImageFile.write(Image(width: 9, height: 12, filledWith: grey), to: file)
+            try ImageFile.write(RasterImage(width: 9, height: 12, filledWith: grey), to: file)
         }
         try Data("a note".utf8).write(to: folder.appending(path: "photos/note.jpg"))
     }

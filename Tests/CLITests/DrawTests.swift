@@ -1,5 +1,6 @@
 import Foundation
 import ImprintImages
+import ImprintSynthesis
 import TestSupport
 import Testing
 

@@ -1,6 +1,7 @@
 import Foundation
-import ImprintFormats
 import ImprintImages
+import ImprintInterop
+import ImprintModel
 import ImprintNetwork
 import TestSupport
 import Testing
@@ -9,15 +10,15 @@ import Testing
     /// Writes a model that has learnt nothing, and one that spots marks.
     private func writeModels(to folder: URL) throws {
         let network = try Network.logonet(labels: 2, inputSize: 16, width: 0.1)
-        try WeightsFile(
+        try ModelFile(
             network: network, parameters: try Parameters(network, seed: 1), labels: ["bright", "dark"],
             preprocessing: Preprocessing(width: 16, height: 16, cropAndScale: .scaleFit)
         ).write(to: folder.appending(path: "m.imprint"))
-        let spots = try Network.logospot()
-        try WeightsFile(
+        let spots = try Network.logoDetector()
+        try ModelFile(
             network: spots, parameters: try Parameters(spots, seed: 1), labels: ["leaf", "other"],
             preprocessing: Preprocessing(width: 96, height: 96, cropAndScale: .scaleFill),
-            spotting: Spotting(levels: [96], stride: 16, span: 44, marks: [.init(label: "leaf")])
+            detector: DetectorHead(levels: [96], stride: 16, span: 44, marks: [.init(label: "leaf")])
         ).write(to: folder.appending(path: "spots.imprint"))
     }
 
@@ -38,7 +39,7 @@ import Testing
             #expect(line["event"] as? String == "finished" && line["output"] as? String == "again")
             #expect((line["unsupported"] as? [Any])?.isEmpty == true)
 
-            let weights = try WeightsFile(contentsOf: folder.appending(path: "m.imprint"))
+            let weights = try ModelFile(contentsOf: folder.appending(path: "m.imprint"))
             let expected = folder.appending(path: "expected")
             let precision: Safetensors.Precision = options.contains("--float16") ? .float16 : .float32
             if options.contains("onnx") {

@@ -1,6 +1,6 @@
 import Foundation
-import ImprintFormats
 import ImprintImages
+import ImprintModel
 import ImprintNetwork
 import TestSupport
 import Testing
@@ -16,7 +16,7 @@ import Testing
     private func withNames(_ body: (URL) throws -> Void) throws {
         try withTemporaryFolder { folder in
             let network = try Network.logonet(labels: Self.labels.count, inputSize: 16, width: 0.1)
-            try WeightsFile(
+            try ModelFile(
                 network: network, parameters: try Parameters(network, seed: 1), labels: Self.labels,
                 preprocessing: Preprocessing(width: 16, height: 16),
                 categories: try Categories(["pet\u{1B}[0m\nForged: line": Array(Self.labels.prefix(2))])
@@ -27,7 +27,7 @@ import Testing
                 try FileManager.default.createDirectory(at: photos, withIntermediateDirectories: true)
                 for index in 0..<3 {
                     try ImageFile.write(
-                        Image(width: 16, height: 16, filledWith: UInt8(40 * place + 10 * index)),
+                        RasterImage(width: 16, height: 16, filledWith: UInt8(40 * place + 10 * index)),
                         to: photos.appending(path: "\(index)\u{1B}[1m\nForged: line.png"))
                 }
                 try Data("text".utf8).write(to: photos.appending(path: "bad\u{1B}c\nForged: line.png"))

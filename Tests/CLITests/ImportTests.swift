@@ -1,5 +1,5 @@
 import Foundation
-import ImprintFormats
+import ImprintModel
 import TestSupport
 import Testing
 
@@ -37,7 +37,7 @@ import Testing
             #expect(line["event"] as? String == "finished" && line["output"] as? String == "again.imprint")
             #expect(line["labels"] as? [String] == ["a", "b", "c"] && line["input"] as? [Int] == [9, 8, 3])
 
-            let weights = try WeightsFile(contentsOf: folder.appending(path: "m.imprint"))
+            let weights = try ModelFile(contentsOf: folder.appending(path: "m.imprint"))
             #expect(weights.network.nodes.count == line["layers"] as? Int)
             #expect(weights.preprocessing.cropAndScale == (options.contains("fill") ? .scaleFill : .centerCrop))
             #expect(weights.preprocessing.mean == (options.contains("--mean") ? [96, 128, 160] : [123, 117, 104]))

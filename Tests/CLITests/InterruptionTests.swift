@@ -1,6 +1,6 @@
 import Foundation
-import ImprintFormats
 import ImprintImages
+import ImprintModel
 import ImprintNetwork
 import TestSupport
 import Testing
@@ -190,12 +190,12 @@ import Testing
     @Test("Memory that is not to be had is an error that says so")
     func outOfMemory() throws {
         // A file of a few hundred bytes whose network takes a gigabyte.
-        var builder = NetworkBuilder(name: "large", input: Shape(height: 16_384, width: 16_384, channels: 1))
+        var builder = NetworkBuilder(name: "large", input: TensorShape(height: 16_384, width: 16_384, channels: 1))
         builder.add(GlobalAveragePool())
         builder.add(Dense(outputChannels: 2), named: "head")
         builder.add(Softmax())
         let network = try builder.network()
-        let weights = WeightsFile(
+        let weights = ModelFile(
             network: network, parameters: try Parameters(network, seed: 0), labels: ["a", "b"],
             preprocessing: Preprocessing(width: 16_384, height: 16_384, channels: 1))
         try withTemporaryFolder { folder in

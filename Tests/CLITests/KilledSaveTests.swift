@@ -1,6 +1,6 @@
 import Foundation
 import ImprintCore
-import ImprintFormats
+import ImprintModel
 import TestSupport
 import Testing
 

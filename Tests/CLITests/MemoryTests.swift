@@ -1,6 +1,6 @@
 import Foundation
-import ImprintFormats
 import ImprintImages
+import ImprintModel
 import ImprintNetwork
 import TestSupport
 import Testing
@@ -18,8 +18,8 @@ import Testing
         return (try #require(numbers.first), try #require(numbers.last))
     }
 
-    private func classifier(side: Int, dense outputs: Int = 0) throws -> WeightsFile {
-        var net = NetworkBuilder(name: "classifier", input: Shape(height: side, width: side, channels: 3))
+    private func classifier(side: Int, dense outputs: Int = 0) throws -> ModelFile {
+        var net = NetworkBuilder(name: "classifier", input: TensorShape(height: side, width: side, channels: 3))
         if outputs > 0 {
             net.add(Flatten())
             net.add(Dense(outputChannels: outputs))
@@ -29,7 +29,7 @@ import Testing
         net.add(Dense(outputChannels: 2))
         net.add(Softmax())
         let network = try net.network()
-        return WeightsFile(
+        return ModelFile(
             network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b"],
             preprocessing: Preprocessing(width: side, height: side, channels: 3))
     }
@@ -55,7 +55,7 @@ import Testing
                 let (model, picture) = (folder.appending(path: "m.imprint"), folder.appending(path: "p.jpg"))
                 try classifier(side: 16).write(to: model)
                 // A progressive one that says that it has 14000x14000 pixels.
-                var bytes = try ImageFile.encodeJPEG(Image(width: 40, height: 24))
+                var bytes = try ImageFile.encodeJPEG(RasterImage(width: 40, height: 24))
                 let frame = try #require(bytes.indices.dropLast().first { bytes[$0] == 0xFF && bytes[$0 + 1] == 0xC0 })
                 let side: [UInt8] = [0x36, 0xB0]  // 14000
                 bytes[frame + 1] = 0xC2

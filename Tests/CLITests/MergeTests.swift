@@ -1,6 +1,6 @@
 import Foundation
-import ImprintFormats
 import ImprintImages
+import ImprintModel
 import ImprintNetwork
 import TestSupport
 import Testing
@@ -9,7 +9,7 @@ import Testing
     /// Writes a base that has learnt nothing, and personalizations of it that each add a label.
     private func writeFiles(to folder: URL) throws {
         let network = try Network.logonet(labels: 2, inputSize: 16, width: 0.1)
-        let base = WeightsFile(
+        let base = ModelFile(
             network: network, parameters: try Parameters(network, seed: 1), labels: ["bright", "dark"],
             preprocessing: Preprocessing(width: 16, height: 16, cropAndScale: .scaleFit))
         let digest = try base.write(to: folder.appending(path: "base.imprint"))
@@ -35,8 +35,8 @@ import Testing
             #expect(words.status == 0 && words.output.isEmpty, "\(words.errors)")
             #expect(words.errors.contains("2 people, learned from 8 photos. Wrote plain.imprint."), "\(words.errors)")
             #expect(words.errors.contains("New labels: one, two."))
-            let plain = try WeightsFile(contentsOf: folder.appending(path: "plain.imprint"))
-            let base = try WeightsFile(contentsOf: folder.appending(path: "base.imprint"))
+            let plain = try ModelFile(contentsOf: folder.appending(path: "plain.imprint"))
+            let base = try ModelFile(contentsOf: folder.appending(path: "base.imprint"))
             #expect(plain.labels == ["bright", "dark", "one", "two"] && plain.base == base.digest)
 
             let noisy = try imprint(
@@ -53,7 +53,7 @@ import Testing
             #expect(line["users"] as? Int == 2 && line["examples"] as? Int == 8 && line["clipped"] as? Int == 2)
             #expect(abs(try #require(line["epsilon"] as? Double) - 4.3771780956812) < 1e-6)
             #expect(line["delta"] as? Double == 1e-5 && line["keepsRehearsal"] as? Bool == false)
-            #expect(try WeightsFile(contentsOf: folder.appending(path: "noisy.imprint")).labels == base.labels)
+            #expect(try ModelFile(contentsOf: folder.appending(path: "noisy.imprint")).labels == base.labels)
         }
     }
 

@@ -1,6 +1,6 @@
 import Foundation
-import ImprintFormats
 import ImprintImages
+import ImprintModel
 import ImprintNetwork
 import TestSupport
 import Testing
@@ -210,7 +210,7 @@ import Testing
     private func writePicture(_ file: URL, grey: UInt8) throws {
         try FileManager.default.createDirectory(
             at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
-        try ImageFile.write(Image(width: 9, height: 12, filledWith: grey), to: file)
+        try ImageFile.write(RasterImage(width: 9, height: 12, filledWith: grey), to: file)
     }
 
     /// Photos, and a model with a record of having been validated on them.
@@ -242,15 +242,15 @@ import Testing
     /// A classifier by brightness: with x the mean from −1 to 1, the logits are 2x and −2x, and so on by turns.
     private func model(
         labels: [String] = ["bright", "dark"], training: TrainingRecord? = nil
-    ) throws -> WeightsFile {
-        var builder = NetworkBuilder(name: "brightness", input: Shape(height: 8, width: 8, channels: 3))
+    ) throws -> ModelFile {
+        var builder = NetworkBuilder(name: "brightness", input: TensorShape(height: 8, width: 8, channels: 3))
         builder.add(GlobalAveragePool(), named: "mean")
         builder.add(Dense(outputChannels: labels.count), named: "head")
         builder.add(Softmax(), named: "confidence")
         let network = try builder.network()
         let parameters = try Parameters(network, seed: 0)
         parameters["head.weight"] = (0..<3 * labels.count).map { ($0 % labels.count % 2 == 0 ? 2 : -2) / 3 }
-        return WeightsFile(
+        return ModelFile(
             network: network, parameters: parameters, labels: labels,
             preprocessing: Preprocessing(width: 8, height: 8), training: training)
     }

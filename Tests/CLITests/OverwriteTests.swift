@@ -1,6 +1,7 @@
 import Foundation
-import ImprintFormats
 import ImprintImages
+import ImprintInterop
+import ImprintModel
 import TestSupport
 import Testing
 
@@ -201,7 +202,8 @@ import Testing
                 let run = try imprint(command, folder: folder)
                 #expect(run.status == 0, "\(command): \(run.errors)")
             }
-            try ImageFile.write(Image(width: 9, height: 9, filledWith: 90), to: folder.appending(path: "photo.jpg"))
+            try ImageFile.write(
+                RasterImage(width: 9, height: 9, filledWith: 90), to: folder.appending(path: "photo.jpg"))
             let fixtures = packageFolder.appending(path: "Tests/ImprintFormatsTests/Fixtures")
             for (fixture, name) in [
                 ("ONNX/gemm.onnx", "foreign.onnx"), ("CoreML/network-rgb.mlmodel", "foreign.mlmodel"),

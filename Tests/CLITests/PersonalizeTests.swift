@@ -1,5 +1,5 @@
 import Foundation
-import ImprintFormats
+import ImprintModel
 import TestSupport
 import Testing
 
@@ -79,7 +79,7 @@ import Testing
                 #expect(result.status == status && result.errors.contains(text), "\(line): \(result.errors)")
             }
             #expect(!FileManager.default.fileExists(atPath: folder.appending(path: "me").path))
-            #expect(try WeightsFile(contentsOf: folder.appending(path: "m.imprint")).labels == ["bright", "dark"])
+            #expect(try ModelFile(contentsOf: folder.appending(path: "m.imprint")).labels == ["bright", "dark"])
         }
     }
 }

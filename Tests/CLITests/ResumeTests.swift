@@ -21,7 +21,7 @@ import Testing
             var kills = 0
             var runs = 0
             while kills < 20 {
-                // The chance of a kill is the same at every moment of a run; those before the first checkpoint begin it anew.
+                // The chance of a kill is the same at every moment of a run; those before the first checkpoint begin it again.
                 let delay = Double(stream.uniform(in: 0...1)) * whole
                 let run = try shell(
                     """

@@ -1,7 +1,8 @@
 import Foundation
-import ImprintFormats
 import ImprintImages
+import ImprintModel
 import ImprintNetwork
+import ImprintSynthesis
 import TestSupport
 import Testing
 
@@ -9,15 +10,15 @@ import Testing
 @Suite struct SpottingTests {
     /// A model that has learnt nothing.
     private func writeModel(marks: [String], to file: URL) throws {
-        let network = try Network.logospot(marks: marks.count)
+        let network = try Network.logoDetector(marks: marks.count)
         var preprocessing = Preprocessing(width: 96, height: 96, cropAndScale: .scaleFill)
         (preprocessing.mean, preprocessing.scale) = ([128, 128, 128], [1 / 64, 1 / 64, 1 / 64])
-        try WeightsFile(
+        try ModelFile(
             network: network, parameters: try Parameters(network, seed: 2), labels: ["dark"] + marks,
             preprocessing: preprocessing,
-            spotting: Spotting(
+            detector: DetectorHead(
                 levels: [96, 136], stride: 16, span: 44,
-                marks: marks.map { Spotting.Mark(label: $0, slope: 0.5, offset: -1) })
+                marks: marks.map { DetectorHead.Mark(label: $0, slope: 0.5, offset: -1) })
         ).write(to: file)
     }
 

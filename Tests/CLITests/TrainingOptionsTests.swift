@@ -1,6 +1,9 @@
 import ArgumentParser
 import Foundation
 import Imprint
+import ImprintImages
+import ImprintModel
+import ImprintNetwork
 import TestSupport
 import Testing
 
@@ -23,7 +26,7 @@ import Testing
 
     private func expectSameConfiguration(_ typed: String, base: URL) throws {
         let network = try Network.named("logonet", labels: 2, inputSize: 16, width: 0.125)
-        try WeightsFile(
+        try ModelFile(
             network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b"],
             preprocessing: Preprocessing(width: 16, height: 16)
         ).write(to: base)
@@ -66,7 +69,7 @@ import Testing
         switch configuration.start {
         case .base(let base, let found):
             #expect(found == trains)
-            #expect(try base.digest == WeightsFile.shippedBase().digest)
+            #expect(try base.digest == ModelFile.shippedBase().digest)
         case .network: #expect(trains == nil)
         }
     }

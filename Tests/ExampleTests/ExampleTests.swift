@@ -1,5 +1,6 @@
 import Foundation
-import ImprintFormats
+import ImprintInterop
+import ImprintModel
 import TestSupport
 import Testing
 
@@ -60,7 +61,7 @@ import Testing
     func categories() throws {
         try withTemporaryFolder { folder in
             let photo = try Examples.draw(1, in: folder).appending(path: "TwoCircles/0.jpg").path
-            var weights = try WeightsFile(contentsOf: URL(filePath: Examples.model))
+            var weights = try ModelFile(contentsOf: URL(filePath: Examples.model))
             weights.categories = try Categories(["a mark": ["TwoCircles", "Other"]])
             let model = folder.appending(path: "categories.imprint")
             try weights.write(to: model)
@@ -223,7 +224,7 @@ import Testing
                 return model.path
             }
             let objects = try imported("EfficientNetLite0")
-            let labels = try WeightsFile(contentsOf: URL(filePath: objects)).labels
+            let labels = try ModelFile(contentsOf: URL(filePath: objects)).labels
             let seen = try Examples.run("PhotoLabels", [objects] + files)
             #expect(seen.status == 0, "\(seen.errors)")
             let lines = seen.output.split(separator: "\n").map(String.init)

@@ -1,7 +1,8 @@
 import Foundation
-import ImprintFormats
 import ImprintImages
+import ImprintModel
 import ImprintNetwork
+import ImprintSynthesis
 import TestSupport
 
 /// The programs in docs/examples, built as a user builds them, once for all tests.
@@ -53,9 +54,9 @@ func swift(_ arguments: String...) throws -> CommandOutput {
 }
 
 /// A model that was never trained, and with many labels is sure of none.
-func makeUnsureModel(labels: [String]) throws -> WeightsFile {
+func makeUnsureModel(labels: [String]) throws -> ModelFile {
     let network = try Network.logonet(labels: labels.count, inputSize: 16, width: 0.1)
-    return WeightsFile(
+    return ModelFile(
         network: network, parameters: try Parameters(network, seed: 5), labels: labels,
         preprocessing: Preprocessing(width: 16, height: 16))
 }

@@ -7,7 +7,7 @@ import Testing
     @Test("Every chunk runs exactly once, by a worker that exists", arguments: [1, 2, 3, 8], [0, 1, 2, 5, 64])
     func everyChunkOnce(workers: Int, chunks: Int) {
         let seen = Mutex([Int](repeating: 0, count: chunks))
-        Workers(workers).forEach(chunks) { chunk, worker in
+        Workers(workers).parallelForEach(chunks) { chunk, worker in
             #expect((0..<workers).contains(worker))
             seen.withLock { $0[chunk] += 1 }
         }
@@ -17,7 +17,7 @@ import Testing
     @Test("A map gives every result in its place", arguments: [1, 2, 3], [0, 1, 31, 200])
     func map(workers: Int, count: Int) {
         var progress: [Int] = []
-        let squares = Workers(workers).map(count, onProgress: { progress.append($0) }) { $0 * $0 }
+        let squares = Workers(workers).parallelMap(count, onProgress: { progress.append($0) }) { $0 * $0 }
         #expect(squares == (0..<count).map { $0 * $0 })
         #expect(progress == progress.sorted())
         #expect(progress.last ?? 0 == count)
@@ -28,7 +28,7 @@ import Testing
         struct Failure: Error, Equatable { let index: Int }
         let tried = Atomic(0)
         #expect(throws: Failure(index: 5)) {
-            try Workers(workers).map(10_000) { index throws(Failure) in
+            try Workers(workers).parallelMap(10_000) { index throws(Failure) in
                 tried.add(1, ordering: .relaxed)
                 if index >= 5 { throw Failure(index: index) }
             }

@@ -5,12 +5,13 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintInterop
+@testable import ImprintModel
 
 /// The numbers of a model with a personalization applied, and personalizations that do not fit.
 @Suite struct AppliedPersonalizationTests {
     private func of(
-        _ weights: WeightsFile, _ columns: [Personalization.Column] = [], added: [String] = [],
+        _ weights: ModelFile, _ columns: [Personalization.Column] = [], added: [String] = [],
         _ factors: [Personalization.Factors] = [], base: String? = nil
     ) throws -> Personalization {
         Personalization(
@@ -19,7 +20,7 @@ import Testing
     }
 
     private func expectSame(
-        _ name: String, _ found: WeightsFile, _ expected: [Float]?, sourceLocation: SourceLocation = #_sourceLocation
+        _ name: String, _ found: ModelFile, _ expected: [Float]?, sourceLocation: SourceLocation = #_sourceLocation
     ) {
         #expect(
             found.parameters[name]?.map(\.bitPattern) == expected?.map(\.bitPattern), "\(name)",
@@ -65,11 +66,11 @@ import Testing
 
     @Test("A head that is a convolution of one pixel is tuned and widened as a dense one") func convolutionHead() throws
     {
-        var builder = NetworkBuilder(name: "convolutional", input: Shape(height: 3, width: 3, channels: 3))
+        var builder = NetworkBuilder(name: "convolutional", input: TensorShape(height: 3, width: 3, channels: 3))
         builder.add(GlobalAveragePool(), named: "mean")
         builder.add(Convolution(outputChannels: 2, kernelSize: 1), named: "head")
         let network = try builder.network()
-        let weights = WeightsFile(
+        let weights = ModelFile(
             network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b"],
             preprocessing: Preprocessing(width: 3, height: 3))
         let column = Personalization.Column.sample("new", 3)
@@ -82,7 +83,7 @@ import Testing
         expectSame("head.bias", result, bias + [column.bias])
     }
 
-    @Test("The head of a model that spots marks is changed by mark, not by label") func spotting() throws {
+    @Test("The head of a model that spots marks is changed by mark, not by label") func detector() throws {
         let weights = try spottingWeights()
         let columns = [Personalization.Column.sample("leaf", 128)]
         let result = try weights.personalized(with: of(weights, columns))
@@ -93,7 +94,7 @@ import Testing
         bias[1] += columns[0].bias
         expectSame("head.weight", result, weight)
         expectSame("head.bias", result, bias)
-        #expect(result.spotting == weights.spotting && result.labels == weights.labels)
+        #expect(result.detector == weights.detector && result.labels == weights.labels)
     }
 
     @Test("Factors change weights by their product", arguments: [1, 2, 7])
@@ -149,7 +150,7 @@ import Testing
             let sample = try samplePersonalization(of: weights)
             #expect(try weights.write(to: model) == sample.base)
             try sample.write(to: mine)
-            let read = try WeightsFile(contentsOf: model)
+            let read = try ModelFile(contentsOf: model)
             let result = try read.personalized(with: Personalization(contentsOf: mine))
             let same = try read.personalized(with: sample)
             for entry in result.parameters.layout.entries {
@@ -158,7 +159,7 @@ import Testing
             // It is a whole model: it can be saved, read, and personalized again.
             let whole = folder.appending(path: "whole.imprint")
             let digest = try result.write(to: whole)
-            let again = try WeightsFile(contentsOf: whole)
+            let again = try ModelFile(contentsOf: whole)
             #expect(again.labels == weights.labels + ["\"new\""] && again.base == sample.base)
             #expect(try again.personalized(with: of(again, base: digest)).base == digest)
         }
@@ -171,12 +172,12 @@ import Testing
             try samplePersonalization(of: weights).write(to: mine)
             let other = try tunableWeights(channels: 6)
             let read = try Personalization(contentsOf: mine)
-            let error = #expect(throws: WeightsFileError.self) { try other.personalized(with: read) }
+            let error = #expect(throws: ModelFileError.self) { try other.personalized(with: read) }
             let (found, expected) = (try weights.identity, try other.identity)
-            #expect(error == WeightsFileError(path: mine.path, problem: .otherBase(found: found, expected: expected)))
+            #expect(error == ModelFileError(path: mine.path, problem: .otherBase(found: found, expected: expected)))
             let text = error?.description ?? ""
             #expect(text.hasPrefix(mine.path) && text.contains(found.prefix(16)) && text.contains(expected.prefix(16)))
-            #expect(throws: WeightsFileError.self) { try other.personalized(with: of(other, base: "")) }
+            #expect(throws: ModelFileError.self) { try other.personalized(with: of(other, base: "")) }
         }
     }
 
@@ -212,7 +213,7 @@ import Testing
             (try factors("head.weight", 5, 3, rank: 1), "factors for head.weight, which is the head"),
         ]
         for (personalization, text) in cases {
-            let error = #expect(throws: WeightsFileError.self) { try weights.personalized(with: personalization) }
+            let error = #expect(throws: ModelFileError.self) { try weights.personalized(with: personalization) }
             #expect(error?.description.contains(text) == true, "\(String(describing: error))")
             #expect(error?.path == "the personalization")
         }
@@ -221,7 +222,7 @@ import Testing
             ([.sample("new", 128)], ["new"], "it adds labels to a model that spots marks"),
             ([.sample("other", 128)], [], "a column for \"other\", which is no label"),
         ] as [([Personalization.Column], [String], String)] {
-            let error = #expect(throws: WeightsFileError.self) {
+            let error = #expect(throws: ModelFileError.self) {
                 try spots.personalized(with: of(spots, columns, added: added))
             }
             #expect(error?.description.contains(text) == true, "\(String(describing: error))")
@@ -229,13 +230,13 @@ import Testing
     }
 
     @Test("A model without a head takes no personalization, not even an empty one") func noHead() throws {
-        var builder = NetworkBuilder(name: "headless", input: Shape(height: 2, width: 2, channels: 3))
+        var builder = NetworkBuilder(name: "headless", input: TensorShape(height: 2, width: 2, channels: 3))
         builder.add(GlobalAveragePool())
         let network = try builder.network()
-        let weights = WeightsFile(
+        let weights = ModelFile(
             network: network, parameters: try Parameters(network, seed: 0), labels: ["a", "b", "c"],
             preprocessing: Preprocessing(width: 2, height: 2))
-        let error = #expect(throws: WeightsFileError.self) { try weights.personalized(with: of(weights)) }
+        let error = #expect(throws: ModelFileError.self) { try weights.personalized(with: of(weights)) }
         #expect(error?.description.contains("no head that could be tuned") == true)
     }
 }

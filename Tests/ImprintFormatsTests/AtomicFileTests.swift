@@ -2,7 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 @Suite struct AtomicFileTests {
     @Test("A new file holds what was written, and nothing else is left in the folder")

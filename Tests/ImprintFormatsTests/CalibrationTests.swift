@@ -1,14 +1,15 @@
 import Foundation
-import ImprintFormats
 import ImprintImages
+import ImprintModel
 import ImprintNetwork
 import TestSupport
 import Testing
 
 @Suite struct CalibrationTests {
     /// What `weights` compute for one image, in the order of the labels.
-    private func confidences(_ weights: WeightsFile) throws -> [Float] {
-        let plan = try Plan(weights.network, parameters: weights.parameters, options: Plan.Options(batchSize: 1))
+    private func confidences(_ weights: ModelFile) throws -> [Float] {
+        let plan = try ExecutionPlan(
+            weights.network, parameters: weights.parameters, options: ExecutionPlan.Options(batchSize: 1))
         for place in plan.input.indices { plan.input[place] = Float(place % 7) / 7 - 0.3 }
         plan.forward(count: 1)
         return Array(plan.output)
@@ -31,18 +32,18 @@ import Testing
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "x.imprint")
             try calibrated.write(to: url)
-            #expect(try confidences(WeightsFile(contentsOf: url)) == confidences(calibrated))
+            #expect(try confidences(ModelFile(contentsOf: url)) == confidences(calibrated))
         }
     }
 
     @Test("A network that does not end in a dense layer and a softmax is not calibrated")
     func withoutHead() throws {
-        func weights(_ end: [any Layer]) throws -> WeightsFile {
-            var builder = NetworkBuilder(name: "x", input: Shape(height: 4, width: 4, channels: 3))
+        func weights(_ end: [any Layer]) throws -> ModelFile {
+            var builder = NetworkBuilder(name: "x", input: TensorShape(height: 4, width: 4, channels: 3))
             builder.add(GlobalAveragePool(), named: "mean")
             for (place, layer) in end.enumerated() { builder.add(layer, named: "end\(place)") }
             let network = try builder.network()
-            return WeightsFile(
+            return ModelFile(
                 network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b", "c"],
                 preprocessing: Preprocessing(width: 4, height: 4))
         }

@@ -4,7 +4,9 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 @Suite struct CategoriesTests {
     @Test("Each label is in the category that lists it")
@@ -86,16 +88,16 @@ import Testing
     @Test("Groups that are none, as they were written once, are read as none, and blank names as they are")
     func formerly() throws {
         try withChanged(sampleWeights(), metadata: ["imprint.categories": "{}"]) { url in
-            let weights = try WeightsFile(contentsOf: url)
+            let weights = try ModelFile(contentsOf: url)
             #expect(weights.categories == nil)
         }
         let label = try #require(sampleWeights().labels.first)
         try withChanged(sampleWeights(), metadata: ["imprint.categories": json([" ": [label]])]) { url in
-            let weights = try WeightsFile(contentsOf: url)
+            let weights = try ModelFile(contentsOf: url)
             #expect(weights.categories?.labels == [" ": [label]])
         }
         try withChanged(sampleWeights(), metadata: ["imprint.categories": json([" ": [String]()])]) { url in
-            _ = #expect(throws: WeightsFileError.self) { try WeightsFile(contentsOf: url) }
+            _ = #expect(throws: ModelFileError.self) { try ModelFile(contentsOf: url) }
         }
     }
 
@@ -104,20 +106,20 @@ import Testing
         try withTemporaryFolder { folder in
             let categories = try Categories(["device": ["laptop", "desktop"]])
             let network = try Network.logonet(labels: 3, inputSize: 16, width: 0.1)
-            let weights = WeightsFile(
+            let weights = ModelFile(
                 network: network, parameters: try Parameters(network, seed: 1), labels: ["laptop", "desktop", "cat"],
                 preprocessing: Preprocessing(width: 16, height: 16), categories: categories)
             let url = folder.appending(path: "m.imprint")
             try weights.write(to: url)
-            var read = try WeightsFile(contentsOf: url)
+            var read = try ModelFile(contentsOf: url)
             #expect(read.categories == categories)
             #expect(try read.calibrated(2)?.categories == categories)
             read.categories = nil
             let plain = folder.appending(path: "plain.imprint")
             try read.write(to: plain)
-            #expect(try WeightsFile(contentsOf: plain).categories == nil)
+            #expect(try ModelFile(contentsOf: plain).categories == nil)
             read.categories = try Categories(["device": ["phone"]])
-            let error = #expect(throws: WeightsFileError.self) { try read.write(to: plain) }
+            let error = #expect(throws: ModelFileError.self) { try read.write(to: plain) }
             #expect("\(try #require(error))".contains("imprint.categories"))
         }
     }

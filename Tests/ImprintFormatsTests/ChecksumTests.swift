@@ -3,7 +3,9 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 @Suite struct ChecksumTests {
     /// RFC 3720, appendix B.4, and the check value of the catalogue of CRC algorithms for "123456789".
@@ -80,12 +82,12 @@ import Testing
         digit == UInt8(ascii: "0") ? UInt8(ascii: "1") : UInt8(ascii: "0")
     }
 
-    private func problem(_ bytes: [UInt8]) -> WeightsFileError.Problem? {
+    private func problem(_ bytes: [UInt8]) -> ModelFileError.Problem? {
         do {
-            _ = try WeightsFile(bytes, named: "changed")
+            _ = try ModelFile(bytes, named: "changed")
             return nil
         } catch {
-            return (error as? WeightsFileError)?.problem
+            return (error as? ModelFileError)?.problem
         }
     }
 }

@@ -4,7 +4,8 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintInterop
+@testable import ImprintModel
 
 /// Files that are not what a personalization must be: each is refused, none ends the process.
 @Suite struct HostilePersonalizationTests {
@@ -41,7 +42,7 @@ import Testing
                     var changed = bytes
                     changed[place] ^= 1 << UInt8(bit)
                     try Data(changed).write(to: url)
-                    let error = #expect(throws: WeightsFileError.self) { try Personalization(contentsOf: url) }
+                    let error = #expect(throws: ModelFileError.self) { try Personalization(contentsOf: url) }
                     guard case .damaged? = error?.problem else {
                         Issue.record("bit \(bit) of \(place): \(String(describing: error))")
                         return
@@ -65,7 +66,7 @@ import Testing
                     let read = try Personalization(contentsOf: url)
                     #expect(read == sample, "bit \((bit + place) % 8) of byte \(place)")
                 } catch {
-                    #expect(error is WeightsFileError || error is SafetensorsError, "\(error)")
+                    #expect(error is ModelFileError || error is SafetensorsError, "\(error)")
                     refused += 1
                 }
             }
@@ -82,15 +83,15 @@ import Testing
             ("one", .unknownFormat(found: "one", newest: 1)),
             ("99999999999999999999", .unknownFormat(found: "99999999999999999999", newest: 1)),
             (nil, .notAPersonalization(found: "a file of another program")),
-        ] as [(String?, WeightsFileError.Problem)])
-    func formats(format: String?, problem: WeightsFileError.Problem) throws {
+        ] as [(String?, ModelFileError.Problem)])
+    func formats(format: String?, problem: ModelFileError.Problem) throws {
         // What a newer format says is not looked at.
         for metadata in [
             ["imprint.personalization": format], ["imprint.personalization": format, "imprint.textDigest": "x"],
         ] {
             try withChanged(sample, metadata: metadata) { url in
-                let error = #expect(throws: WeightsFileError.self) { try Personalization(contentsOf: url) }
-                #expect(error == WeightsFileError(path: url.path, problem: problem))
+                let error = #expect(throws: ModelFileError.self) { try Personalization(contentsOf: url) }
+                #expect(error == ModelFileError(path: url.path, problem: problem))
                 #expect(error?.description.contains("reads up to 2") == false)
             }
         }
@@ -104,7 +105,7 @@ import Testing
         ])
     func missing(key: String) throws {
         try withChanged(sample, metadata: [key: nil]) { url in
-            let error = #expect(throws: WeightsFileError.self) { try Personalization(contentsOf: url) }
+            let error = #expect(throws: ModelFileError.self) { try Personalization(contentsOf: url) }
             #expect(error?.problem == .missingMetadata(key: key))
         }
     }
@@ -220,7 +221,7 @@ import Testing
                 replace("head.weight", [channels, 2], &$0)
             } _: { url in
                 let read = try Personalization(contentsOf: url)
-                let error = #expect(throws: WeightsFileError.self) { try weights.personalized(with: read) }
+                let error = #expect(throws: ModelFileError.self) { try weights.personalized(with: read) }
                 #expect(error?.path == url.path)
                 #expect(error?.description.contains("a column of \(channels) weights for features of 5") == true)
             }
@@ -232,7 +233,7 @@ import Testing
         tensors: (inout [Safetensors.Tensor]) -> Void = { _ in }, sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
         try withChanged(sample, metadata: metadata, tensors: tensors) { url in
-            let error = #expect(throws: WeightsFileError.self, sourceLocation: sourceLocation) {
+            let error = #expect(throws: ModelFileError.self, sourceLocation: sourceLocation) {
                 try Personalization(contentsOf: url)
             }
             #expect(

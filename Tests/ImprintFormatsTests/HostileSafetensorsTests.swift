@@ -2,7 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 /// Files that no writer makes: each must give an error, never a crash, a wrong value or a large allocation.
 @Suite struct HostileSafetensorsTests {

@@ -3,9 +3,11 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
-/// Valid safetensors files that are not valid weights files.
+/// Valid safetensors files that are not valid model files.
 @Suite struct HostileWeightsFileTests {
     private static let keys = [
         "imprint.network", "imprint.labels", "imprint.preprocessing", "imprint.training", "imprint.digest",
@@ -24,8 +26,8 @@ import Testing
             ("-1", .unknownFormat(found: "-1"), "which no Imprint ever wrote"),
             ("one", .unknownFormat(found: "one"), "which no Imprint ever wrote"),
             ("99999999999999999999", .unknownFormat(found: "99999999999999999999"), "which no Imprint ever wrote"),
-        ] as [(String?, WeightsFileError.Problem, String)])
-    func formats(format: String?, problem: WeightsFileError.Problem, text: String) throws {
+        ] as [(String?, ModelFileError.Problem, String)])
+    func formats(format: String?, problem: ModelFileError.Problem, text: String) throws {
         let error = try error(metadata: ["imprint.format": format])
         #expect(error?.problem == problem)
         #expect(error?.description.contains(text) == true)
@@ -35,7 +37,7 @@ import Testing
     func missing(key: String) throws {
         if key == "imprint.training" {
             try withChanged(sampleWeights(), metadata: [key: nil]) { url in
-                let weights = try WeightsFile(contentsOf: url)
+                let weights = try ModelFile(contentsOf: url)
                 #expect(weights.training == nil)
             }
         } else {
@@ -133,7 +135,7 @@ import Testing
 
     @Test("A network that is no classifier is refused")
     func notAClassifier() throws {
-        var builder = NetworkBuilder(name: "image", input: Shape(height: 4, width: 4, channels: 1))
+        var builder = NetworkBuilder(name: "image", input: TensorShape(height: 4, width: 4, channels: 1))
         builder.add(ReLU())
         let network = try json(builder.network())
         let error = try error(metadata: ["imprint.network": network])
@@ -183,7 +185,7 @@ import Testing
                 var changed = whole
                 changed[place] ^= 1 << (place % 8)
                 try changed.write(to: url)
-                let error = #expect(throws: WeightsFileError.self) { try WeightsFile(contentsOf: url) }
+                let error = #expect(throws: ModelFileError.self) { try ModelFile(contentsOf: url) }
                 #expect(error?.description.contains("is damaged: the digest of its tensors is") == true)
             }
         }
@@ -197,7 +199,7 @@ import Testing
             let whole = try Data(contentsOf: url)
             for length in stride(from: 0, to: whole.count, by: 61) {
                 try whole.prefix(length).write(to: url)
-                #expect(throws: SafetensorsError.self) { try WeightsFile(contentsOf: url) }
+                #expect(throws: SafetensorsError.self) { try ModelFile(contentsOf: url) }
             }
         }
     }
@@ -205,16 +207,16 @@ import Testing
     /// The error that the sample file gives with some metadata replaced (or removed, with `nil`) and tensors changed.
     private func error(
         metadata changes: [String: String?] = [:], tensors change: (inout [Safetensors.Tensor]) -> Void = { _ in }
-    ) throws -> WeightsFileError? {
+    ) throws -> ModelFileError? {
         try withChanged(sampleWeights(), metadata: changes, tensors: change) { url in
-            #expect(throws: WeightsFileError.self) { try WeightsFile(contentsOf: url) }
+            #expect(throws: ModelFileError.self) { try ModelFile(contentsOf: url) }
         }
     }
 }
 
 /// Calls `body` with the file of some weights with metadata replaced (or removed, with `nil`) and tensors changed.
 func withChanged<Result>(
-    _ weights: WeightsFile, metadata changes: [String: String?],
+    _ weights: ModelFile, metadata changes: [String: String?],
     tensors change: (inout [Safetensors.Tensor]) -> Void = { _ in }, _ body: (URL) throws -> Result
 ) throws -> Result {
     try withTemporaryFolder { folder in

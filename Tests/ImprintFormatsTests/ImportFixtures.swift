@@ -4,7 +4,9 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 /// A folder of models that a script made, with what they give for one image.
 struct ImportFixtures {

@@ -3,7 +3,9 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 @Suite struct LoadingReportTests {
     @Test("A network for other labels takes over everything but its head, and says so")
@@ -29,7 +31,7 @@ import Testing
 
     @Test("A file of other tensors is reported tensor by tensor", arguments: Safetensors.Precision.allCases)
     func file(precision: Safetensors.Precision) throws {
-        var builder = NetworkBuilder(name: "two", input: Shape(channels: 2))
+        var builder = NetworkBuilder(name: "two", input: TensorShape(channels: 2))
         builder.add(Dense(outputChannels: 2), named: "first")
         builder.add(Dense(outputChannels: 1), named: "second")
         let parameters = try Parameters(ParameterLayout(try builder.network()))

@@ -4,7 +4,8 @@ import ImprintImages
 import ImprintNetwork
 import TestSupport
 
-@testable import ImprintFormats
+@testable import ImprintInterop
+@testable import ImprintModel
 
 /// Numbers within ±1 that differ from name to name; float16 has none of them but by chance.
 func sampleValues(_ count: Int, _ name: String) -> [Float] {
@@ -16,10 +17,10 @@ func sampleValues(_ count: Int, _ name: String) -> [Float] {
 func tunableWeights(
     channels: Int = 5, labels: [String] = ["cat", "dog", "é 😀"], hasBias: Bool = true,
     precision: Safetensors.Precision = .float32
-) throws -> WeightsFile {
-    var builder = NetworkBuilder(name: "tunable", input: Shape(height: 5, width: 4, channels: 3))
+) throws -> ModelFile {
+    var builder = NetworkBuilder(name: "tunable", input: TensorShape(height: 5, width: 4, channels: 3))
     builder.add(
-        Convolution(outputChannels: 4, kernelSize: Size(height: 2, width: 3), stride: 2, hasBias: hasBias),
+        Convolution(outputChannels: 4, kernelSize: Size2D(height: 2, width: 3), stride: 2, hasBias: hasBias),
         named: "conv")
     builder.add(BatchNormalization(), named: "norm")
     builder.add(GlobalAveragePool(), named: "mean")
@@ -30,18 +31,19 @@ func tunableWeights(
     let network = try builder.network()
     let parameters = try Parameters(network, seed: 3)
     for entry in parameters.layout.entries { parameters[entry.name] = sampleValues(entry.parameter.count, entry.name) }
-    return WeightsFile(
+    return ModelFile(
         network: network, parameters: parameters, labels: labels, preprocessing: Preprocessing(width: 4, height: 5),
         precision: precision)
 }
 
 /// A model that spots two marks, whose head is a convolution of one pixel.
-func spottingWeights() throws -> WeightsFile {
-    let network = try Network.logospot(marks: 2)
-    return WeightsFile(
+func spottingWeights() throws -> ModelFile {
+    let network = try Network.logoDetector(marks: 2)
+    return ModelFile(
         network: network, parameters: try Parameters(network, seed: 2), labels: ["leaf", "crest", "other"],
         preprocessing: Preprocessing(width: 96, height: 96),
-        spotting: Spotting(levels: [96], stride: 16, span: 44, marks: [.init(label: "crest"), .init(label: "leaf")]))
+        detector: DetectorHead(
+            levels: [96], stride: 16, span: 44, marks: [.init(label: "crest"), .init(label: "leaf")]))
 }
 
 extension Personalization.Column {
@@ -63,7 +65,7 @@ extension Personalization.Factors {
 }
 
 /// A personalization of `tunableWeights()`, with something of everything.
-func samplePersonalization(of weights: WeightsFile) throws -> Personalization {
+func samplePersonalization(of weights: ModelFile) throws -> Personalization {
     Personalization(
         base: try weights.identity, addedLabels: ["\"new\""],
         columns: [.sample("dog", 5), .sample("\"new\"", 5)],

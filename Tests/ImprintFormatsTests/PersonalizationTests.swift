@@ -4,7 +4,9 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 /// Files of what one person's photos add to a model.
 @Suite struct PersonalizationTests {
@@ -133,10 +135,10 @@ import Testing
             let url = folder.appending(path: "me.imprint")
             for (personalization, tensor) in cases {
                 #expect(!personalization.isFinite)
-                let error = #expect(throws: WeightsFileError.self) { try personalization.write(to: url) }
-                #expect(error == WeightsFileError(path: url.path, problem: .notFinite(tensor: tensor)))
+                let error = #expect(throws: ModelFileError.self) { try personalization.write(to: url) }
+                #expect(error == ModelFileError(path: url.path, problem: .notFinite(tensor: tensor)))
                 #expect(!FileManager.default.fileExists(atPath: url.path))
-                #expect(throws: WeightsFileError.self) { try weights.personalized(with: personalization) }
+                #expect(throws: ModelFileError.self) { try weights.personalized(with: personalization) }
             }
         }
     }
@@ -163,7 +165,7 @@ import Testing
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "me.imprint")
             for (personalization, text) in cases {
-                let error = #expect(throws: WeightsFileError.self) { try personalization.write(to: url) }
+                let error = #expect(throws: ModelFileError.self) { try personalization.write(to: url) }
                 #expect(error?.description.contains(text) == true, "\(String(describing: error))")
                 #expect(!FileManager.default.fileExists(atPath: url.path))
             }
@@ -190,12 +192,12 @@ import Testing
             try Safetensors.write([], to: foreign) { _ in [:] }
 
             func text(_ url: URL, _ read: (URL) throws -> Void) -> String {
-                let error = #expect(throws: WeightsFileError.self) { try read(url) }
+                let error = #expect(throws: ModelFileError.self) { try read(url) }
                 #expect(error?.path == url.path)
                 return error?.description ?? ""
             }
             func asPersonalization(_ url: URL) -> String { text(url) { _ = try Personalization(contentsOf: $0) } }
-            func asModel(_ url: URL) -> String { text(url) { _ = try WeightsFile(contentsOf: $0) } }
+            func asModel(_ url: URL) -> String { text(url) { _ = try ModelFile(contentsOf: $0) } }
             #expect(asPersonalization(model).contains("is a model, not a personalization; make one"))
             #expect(asPersonalization(run).contains("is the checkpoint of a run, not a personalization"))
             #expect(asPersonalization(foreign).contains("is a file of another program, not a personalization"))

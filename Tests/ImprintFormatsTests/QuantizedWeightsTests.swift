@@ -4,13 +4,15 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 /// A classifier of which all weights but those of the first layer are stored in 8 bits.
-private func quantizableWeights(rehearsal: Rehearsal? = nil) throws -> WeightsFile {
+private func quantizableWeights(rehearsal: Rehearsal? = nil) throws -> ModelFile {
     let sample = try sampleWeights()
     let network = try Network.logonet(labels: 2, inputSize: 16, width: 0.25)
-    return WeightsFile(
+    return ModelFile(
         network: network, parameters: try Parameters(network, seed: 5), labels: sample.labels,
         preprocessing: sample.preprocessing, training: sample.training, base: sample.base, rehearsal: rehearsal)
 }
@@ -26,7 +28,7 @@ private func quantizableWeights(rehearsal: Rehearsal? = nil) throws -> WeightsFi
             let digest = try weights.write(to: url, as: .int8)
             let file = try Safetensors.File(contentsOf: url)
             #expect(file.header.metadata["imprint.format"] == "2")
-            let read = try WeightsFile(contentsOf: url)
+            let read = try ModelFile(contentsOf: url)
             #expect(read.digest == digest && read.storage == .int8 && read.precision == .float32)
             #expect(read.labels == weights.labels && read.training == weights.training && read.base == weights.base)
             #expect(read.rehearsal == rehearsal)
@@ -59,10 +61,10 @@ private func quantizableWeights(rehearsal: Rehearsal? = nil) throws -> WeightsFi
         try withTemporaryFolder { folder in
             let (small, large) = (folder.appending(path: "small"), folder.appending(path: "large"))
             try quantizableWeights().write(to: small, as: .int8)
-            let read = try WeightsFile(contentsOf: small)
+            let read = try ModelFile(contentsOf: small)
             let digest = try read.write(to: large)
             #expect(try read.tensorDigest() == digest && digest != read.digest)
-            let again = try WeightsFile(contentsOf: large)
+            let again = try ModelFile(contentsOf: large)
             #expect(again.storage == .float32)
             #expect(try Safetensors.File(contentsOf: large).header.metadata["imprint.format"] == "1")
             for entry in read.parameters.layout.entries {
@@ -74,12 +76,12 @@ private func quantizableWeights(rehearsal: Rehearsal? = nil) throws -> WeightsFi
     @Test("A file takes about a quarter of the bytes")
     func size() throws {
         let network = try Network.logonet(labels: 2, inputSize: 16, width: 0.5)
-        let weights = WeightsFile(
+        let weights = ModelFile(
             network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b"],
             preprocessing: Preprocessing(width: 16, height: 16))
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "model.imprint")
-            func size(_ storage: WeightsFile.Storage) throws -> Double {
+            func size(_ storage: ModelFile.Storage) throws -> Double {
                 try weights.write(to: url, as: storage)
                 return Double(try Data(contentsOf: url).count)
             }
@@ -108,21 +110,21 @@ private func quantizableWeights(rehearsal: Rehearsal? = nil) throws -> WeightsFi
 
     @Test("Where factors would be many beside the weights, these stay as they are")
     func smallTensors() throws {
-        func suited(_ layer: any Layer, _ input: Shape) -> [Bool] {
+        func suited(_ layer: any Layer, _ input: TensorShape) -> [Bool] {
             layer.parameters(for: [input]).map(QuantizedWeights.suits)
         }
-        #expect(suited(Dense(outputChannels: 2), Shape(channels: 64)) == [true, false])
-        #expect(suited(Dense(outputChannels: 2), Shape(channels: 63)) == [false, false])
-        let image = Shape(height: 4, width: 4, channels: 8)
+        #expect(suited(Dense(outputChannels: 2), TensorShape(channels: 64)) == [true, false])
+        #expect(suited(Dense(outputChannels: 2), TensorShape(channels: 63)) == [false, false])
+        let image = TensorShape(height: 4, width: 4, channels: 8)
         #expect(suited(Convolution(outputChannels: 6, kernelSize: 3), image) == [true, false])
         #expect(suited(Convolution(outputChannels: 8, kernelSize: 3, groups: 8), image) == [false, false])
-        #expect(!suited(BatchNormalization(), Shape(channels: 1)).contains(true))
-        var builder = NetworkBuilder(name: "small", input: Shape(height: 4, width: 4, channels: 3))
+        #expect(!suited(BatchNormalization(), TensorShape(channels: 1)).contains(true))
+        var builder = NetworkBuilder(name: "small", input: TensorShape(height: 4, width: 4, channels: 3))
         builder.add(GlobalAveragePool())
         builder.add(Dense(outputChannels: 2), named: "head")
         builder.add(Softmax())
         let network = try builder.network()
-        let weights = WeightsFile(
+        let weights = ModelFile(
             network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b"],
             preprocessing: Preprocessing(width: 4, height: 4))
         try withTemporaryFolder { folder in
@@ -138,7 +140,7 @@ private func quantizableWeights(rehearsal: Rehearsal? = nil) throws -> WeightsFi
         // Of format 1, before there was another: imprint train of 16 noisy pictures with --network logonet --width 0.05
         // --input-size 16 --epochs 2 --validation 0 --batch-size 8.
         let file = packageFolder.appending(path: "Tests/ImprintFormatsTests/Fixtures/format1.imprint")
-        let weights = try WeightsFile(contentsOf: file)
+        let weights = try ModelFile(contentsOf: file)
         #expect(weights.digest == "78179583be653fc581557f8779f6fc1aa5093bebc2168b02e8ae4070de8fb2bb")
         #expect(weights.storage == .float32)
         #expect(weights.parameters["head.bias"] == [-0x1.3b2484p-6, 0x1.3b2484p-6])
@@ -150,7 +152,7 @@ private func quantizableWeights(rehearsal: Rehearsal? = nil) throws -> WeightsFi
             // The tensors, sorted by name then, are in another order, so the digest is another.
             try weights.write(to: copy)
             let bits = weights.parameters.withValues { $0.map(\.bitPattern) }
-            #expect(try WeightsFile(contentsOf: copy).parameters.withValues { $0.map(\.bitPattern) } == bits)
+            #expect(try ModelFile(contentsOf: copy).parameters.withValues { $0.map(\.bitPattern) } == bits)
             #expect(try Safetensors.File(contentsOf: copy).header.metadata["imprint.format"] == "1")
         }
     }
@@ -159,7 +161,7 @@ private func quantizableWeights(rehearsal: Rehearsal? = nil) throws -> WeightsFi
     func floatsInFormat2() throws {
         let weights = try sampleWeights()
         try withChanged(weights, metadata: ["imprint.format": "2"]) { url in
-            let read = try WeightsFile(contentsOf: url)
+            let read = try ModelFile(contentsOf: url)
             for entry in weights.parameters.layout.entries {
                 #expect(read.parameters[entry.name] == weights.parameters[entry.name], "\(entry.name)")
             }
@@ -190,7 +192,7 @@ private func quantizableWeights(rehearsal: Rehearsal? = nil) throws -> WeightsFi
             let products = try #require(weight).values.enumerated().map {
                 (Float($1) ?? .nan) * factors[$0 % factors.count]
             }
-            #expect(try WeightsFile(contentsOf: url).parameters["conv2.weight"] == products)
+            #expect(try ModelFile(contentsOf: url).parameters["conv2.weight"] == products)
             let found = try Python.output(of: script, ["digest", url.path])
             #expect(String(decoding: found, as: UTF8.self).contains(digest))
         }
@@ -277,18 +279,18 @@ private func quantizableWeights(rehearsal: Rehearsal? = nil) throws -> WeightsFi
             let whole = try Data(contentsOf: url)
             for length in stride(from: 0, to: whole.count, by: 61) {
                 try whole.prefix(length).write(to: url)
-                #expect(throws: SafetensorsError.self) { try WeightsFile(contentsOf: url) }
+                #expect(throws: SafetensorsError.self) { try ModelFile(contentsOf: url) }
             }
             for place in stride(from: whole.count - 1, to: whole.count - 4000, by: -97) {
                 var changed = whole
                 changed[place] ^= 1 << (place % 8)
                 try changed.write(to: url)
-                #expect(throws: WeightsFileError.self) { try WeightsFile(contentsOf: url) }
+                #expect(throws: ModelFileError.self) { try ModelFile(contentsOf: url) }
             }
         }
     }
 
-    private func report(_ error: WeightsFileError?) -> LoadingReport? {
+    private func report(_ error: ModelFileError?) -> LoadingReport? {
         guard case .incomplete(let report) = error?.problem else { return nil }
         return report
     }
@@ -314,7 +316,7 @@ private func quantizableWeights(rehearsal: Rehearsal? = nil) throws -> WeightsFi
     /// The error that the sample file with weights of 8 bits gives with tensors and metadata changed.
     private func error(
         metadata changes: [String: String] = [:], tensors change: (inout [Safetensors.Tensor]) -> Void = { _ in }
-    ) throws -> WeightsFileError? {
+    ) throws -> ModelFileError? {
         let weights = try quantizableWeights()
         var tensors = weights.parameters.layout.entries.flatMap { entry in
             QuantizedWeights.suits(entry.parameter)
@@ -332,7 +334,7 @@ private func quantizableWeights(rehearsal: Rehearsal? = nil) throws -> WeightsFi
             try Safetensors.write(tensors, to: url) { digest in
                 metadata.merging(["imprint.digest": digest]) { $1 }.merging(changes) { $1 }
             }
-            return #expect(throws: WeightsFileError.self) { try WeightsFile(contentsOf: url) }
+            return #expect(throws: ModelFileError.self) { try ModelFile(contentsOf: url) }
         }
     }
 }

@@ -5,9 +5,10 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintInterop
+@testable import ImprintModel
 
-/// The features of photos that a weights file may carry beside its parameters.
+/// The features of photos that a model file may carry beside its parameters.
 @Suite struct RehearsalTests {
     /// A shape of features, and how the file's parameters are stored.
     struct Case: Sendable, CustomTestStringConvertible {
@@ -29,9 +30,9 @@ import Testing
             places: places, labels: (0..<photos).map { $0 % 2 })
     }
 
-    private func with(_ rehearsal: Rehearsal?, precision: Safetensors.Precision = .float32) throws -> WeightsFile {
+    private func with(_ rehearsal: Rehearsal?, precision: Safetensors.Precision = .float32) throws -> ModelFile {
         let sample = try sampleWeights(precision: precision)
-        return WeightsFile(
+        return ModelFile(
             network: sample.network, parameters: sample.parameters, labels: sample.labels,
             preprocessing: sample.preprocessing, training: sample.training, base: sample.base, rehearsal: rehearsal,
             precision: precision)
@@ -46,7 +47,7 @@ import Testing
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "m.imprint")
             let digest = try weights.write(to: file)
-            let read = try WeightsFile(contentsOf: file)
+            let read = try ModelFile(contentsOf: file)
             let found = try #require(read.rehearsal)
             #expect(found.labels == rehearsal.labels && found.places == example.places)
             #expect(found.channels == rehearsal.channels)
@@ -74,7 +75,7 @@ import Testing
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "m.imprint")
             try with(rehearsal, precision: precision).write(to: file)
-            let read = try WeightsFile(contentsOf: file)
+            let read = try ModelFile(contentsOf: file)
             #expect(read.rehearsal == rehearsal && read.precision == precision)
             let tensor = try Safetensors.File(contentsOf: file).header.tensors.first { $0.name == "imprint.rehearsal" }
             #expect(tensor?.elementType == .float32)
@@ -95,7 +96,7 @@ import Testing
             try with(nil).write(to: plain)
             try sampleWeights().write(to: other)
             #expect(try Data(contentsOf: plain) == Data(contentsOf: other))
-            let read = try WeightsFile(contentsOf: plain)
+            let read = try ModelFile(contentsOf: plain)
             #expect(read.rehearsal == nil)
             #expect(try Safetensors.File(contentsOf: plain).header.metadata["imprint.rehearsal"] == nil)
         }
@@ -115,7 +116,7 @@ import Testing
         func reason(_ rehearsal: Rehearsal) throws -> String? {
             try withTemporaryFolder { folder in
                 let file = folder.appending(path: "m.imprint")
-                let error = #expect(throws: WeightsFileError.self) { try with(rehearsal).write(to: file) }
+                let error = #expect(throws: ModelFileError.self) { try with(rehearsal).write(to: file) }
                 #expect(!FileManager.default.fileExists(atPath: file.path))
                 return error?.description
             }
@@ -183,26 +184,26 @@ import Testing
                 )
             }
         } _: { url in
-            let error = #expect(throws: WeightsFileError.self) { try WeightsFile(contentsOf: url) }
+            let error = #expect(throws: ModelFileError.self) { try ModelFile(contentsOf: url) }
             #expect(error?.description.contains(damage.message) == true, "\(String(describing: error))")
             #expect(error?.path == url.path)
         }
     }
 
-    @Test("Features of several places come back with a model that spots marks") func spotting() throws {
-        let network = try Network.logospot(marks: 2)
+    @Test("Features of several places come back with a model that spots marks") func detector() throws {
+        let network = try Network.logoDetector(marks: 2)
         let rehearsal = Rehearsal(
             features: (0..<(3 * 4 * 128)).map { Float($0 % 31) / 32 }, places: 4, labels: [2, 0, 1])
-        let weights = WeightsFile(
+        let weights = ModelFile(
             network: network, parameters: try Parameters(network, seed: 2), labels: ["leaf", "crest", "other"],
             preprocessing: Preprocessing(width: 96, height: 96),
-            spotting: Spotting(
+            detector: DetectorHead(
                 levels: [96], stride: 16, span: 44, marks: [.init(label: "crest"), .init(label: "leaf")]),
             rehearsal: rehearsal)
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "m.imprint")
             try weights.write(to: file)
-            #expect(try WeightsFile(contentsOf: file).rehearsal == rehearsal)
+            #expect(try ModelFile(contentsOf: file).rehearsal == rehearsal)
         }
     }
 }

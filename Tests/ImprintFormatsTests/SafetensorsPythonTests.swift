@@ -1,5 +1,5 @@
 import Foundation
-import ImprintFormats
+import ImprintModel
 import TestSupport
 import Testing
 

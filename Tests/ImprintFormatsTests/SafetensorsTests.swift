@@ -3,7 +3,8 @@ import ImprintCore
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintInterop
+@testable import ImprintModel
 
 @Suite struct SafetensorsTests {
     private static let tensors = [

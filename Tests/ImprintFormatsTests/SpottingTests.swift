@@ -1,31 +1,34 @@
 import Foundation
 import ImprintImages
 import ImprintNetwork
+import ImprintSynthesis
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 /// What a file says about spotting marks: the confidences that follow from it, and what is refused.
 @Suite struct SpottingTests {
     private static let labels = ["leaf", "crest", "other"]
 
-    private func rules(_ marks: [Spotting.Mark]) -> Spotting {
-        Spotting(levels: [96, 136], stride: 16, span: 44, marks: marks)
+    private func rules(_ marks: [DetectorHead.Mark]) -> DetectorHead {
+        DetectorHead(levels: [96, 136], stride: 16, span: 44, marks: marks)
     }
 
-    private var twoMarks: Spotting {
+    private var twoMarks: DetectorHead {
         rules([.init(label: "crest", slope: 0.5, offset: -1), .init(label: "leaf", slope: 2, offset: 0.25)])
     }
 
     /// A model that has learnt nothing.
     private func weights(
-        _ spotting: Spotting, labels: [String] = labels, maps: Int = 2
-    ) throws -> WeightsFile {
-        let network = try Network.logospot(marks: maps)
-        return WeightsFile(
+        _ detector: DetectorHead, labels: [String] = labels, maps: Int = 2
+    ) throws -> ModelFile {
+        let network = try Network.logoDetector(marks: maps)
+        return ModelFile(
             network: network, parameters: try Parameters(network, seed: 2), labels: labels,
-            preprocessing: Preprocessing(width: 96, height: 96, cropAndScale: .scaleFill), spotting: spotting)
+            preprocessing: Preprocessing(width: 96, height: 96, cropAndScale: .scaleFill), detector: detector)
     }
 
     @Test("Confidences are the multinomial logistic of the marks' curves, by label")
@@ -58,8 +61,8 @@ import Testing
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "m.imprint")
             try weights(twoMarks).write(to: file)
-            let read = try WeightsFile(contentsOf: file)
-            #expect(read.spotting == twoMarks && read.labels == Self.labels)
+            let read = try ModelFile(contentsOf: file)
+            #expect(read.detector == twoMarks && read.labels == Self.labels)
         }
     }
 
@@ -91,9 +94,9 @@ import Testing
             (text("7"), "imprint.spotting"), ("{}", "imprint.spotting"),
             (text(both).replacing("marks", with: "mark"), "imprint.spotting"),
         ])
-    func refused(spotting: String, text: String) throws {
-        try withChanged(try weights(twoMarks), metadata: ["imprint.spotting": spotting]) { file in
-            let error = #expect(throws: WeightsFileError.self) { try WeightsFile(contentsOf: file) }
+    func refused(detector: String, text: String) throws {
+        try withChanged(try weights(twoMarks), metadata: ["imprint.spotting": detector]) { file in
+            let error = #expect(throws: ModelFileError.self) { try ModelFile(contentsOf: file) }
             #expect(error?.description.contains(text) == true, "\(String(describing: error))")
         }
     }
@@ -107,7 +110,7 @@ import Testing
         ])
     func oneOther(labels: [String], text: String) throws {
         try withChanged(try weights(twoMarks), metadata: ["imprint.labels": json(labels)]) { file in
-            let error = #expect(throws: WeightsFileError.self) { try WeightsFile(contentsOf: file) }
+            let error = #expect(throws: ModelFileError.self) { try ModelFile(contentsOf: file) }
             #expect(error?.description.contains(text) == true, "\(String(describing: error))")
         }
     }
@@ -118,21 +121,21 @@ import Testing
                 (["leaf", "other"], 2), (["leaf", "crest"], 2), (Self.labels, 1), (Self.labels, 3),
             ] {
                 let weights = try weights(twoMarks, labels: labels, maps: maps)
-                #expect(throws: WeightsFileError.self) { try weights.write(to: folder.appending(path: "m.imprint")) }
+                #expect(throws: ModelFileError.self) { try weights.write(to: folder.appending(path: "m.imprint")) }
             }
         }
     }
 
     @Test("A network that takes pictures of one size alone cannot spot") func oneSize() throws {
-        var builder = NetworkBuilder(name: "flat", input: Shape(height: 32, width: 32, channels: 3))
+        var builder = NetworkBuilder(name: "flat", input: TensorShape(height: 32, width: 32, channels: 3))
         builder.add(Flatten())
         builder.add(Dense(outputChannels: 1), named: "head")
         let network = try builder.network()
-        let weights = WeightsFile(
+        let weights = ModelFile(
             network: network, parameters: try Parameters(network, seed: 2), labels: ["dark", "logo"],
-            preprocessing: Preprocessing(width: 32, height: 32), spotting: rules([.init(label: "logo")]))
+            preprocessing: Preprocessing(width: 32, height: 32), detector: rules([.init(label: "logo")]))
         try withTemporaryFolder { folder in
-            let error = #expect(throws: WeightsFileError.self) {
+            let error = #expect(throws: ModelFileError.self) {
                 try weights.write(to: folder.appending(path: "m.imprint"))
             }
             #expect(error.map { "\($0)".contains("pictures of any size") } == true)

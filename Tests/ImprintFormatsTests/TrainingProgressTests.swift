@@ -1,4 +1,4 @@
-import ImprintFormats
+import ImprintModel
 import Testing
 
 @Suite struct TrainingProgressTests {

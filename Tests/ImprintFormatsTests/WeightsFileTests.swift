@@ -5,12 +5,13 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintInterop
+@testable import ImprintModel
 
 /// A small classifier, with numbers of every kind of parameter that differ from their initial ones.
 func sampleWeights(
     labels: [String] = ["logo", "other"], precision: Safetensors.Precision = .float32
-) throws -> WeightsFile {
+) throws -> ModelFile {
     let network = try Network.logonet(labels: labels.count, inputSize: 16, width: 0.1)
     let parameters = try Parameters(network, seed: 5)
     for entry in parameters.layout.entries {
@@ -20,11 +21,12 @@ func sampleWeights(
     }
     var preprocessing = Preprocessing(width: 16, height: 16, cropAndScale: .scaleFit)
     preprocessing.mean = [0.1, 127.5, 1e-7]  // numbers whose decimal form must come back exactly
-    return WeightsFile(
+    return ModelFile(
         network: network, parameters: parameters, labels: labels, preprocessing: preprocessing,
         training: TrainingRecord(
             seed: .max, epochs: 3, batchSize: 32, optimizer: SGD.Options(learningRate: 0.1, weightDecay: 5e-4),
-            schedule: Schedule(.cosine(final: 0.01), warmUpSteps: 2), labelSmoothing: 0.1, augmentations: ["flip"],
+            schedule: LearningRateSchedule(.cosine(final: 0.01), warmUpSteps: 2), labelSmoothing: 0.1,
+            augmentations: ["flip"],
             dataDigest: SHA256.hexadecimal(of: []), trainingImages: ["logo": 3, "other": 4],
             history: [
                 EpochMetrics(epoch: 1, loss: .infinity, accuracy: 0.1, learningRate: 1e-7),
@@ -44,12 +46,12 @@ func sampleWeights(
             let url = folder.appending(path: "model.imprint")
             let digest = try sampleWeights(precision: .float16).write(to: url)
             let bytes = [UInt8](try Data(contentsOf: url))
-            let read = try WeightsFile(bytes, named: "the model")
+            let read = try ModelFile(bytes, named: "the model")
             #expect(read.digest == digest)
-            #expect(try read.tensorDigest() == WeightsFile(contentsOf: url).tensorDigest())
+            #expect(try read.tensorDigest() == ModelFile(contentsOf: url).tensorDigest())
             for count in [0, 7, 8, 500, bytes.count - 1] {
                 let error = #expect(throws: SafetensorsError.self) {
-                    try WeightsFile(Array(bytes.prefix(count)), named: "the model")
+                    try ModelFile(Array(bytes.prefix(count)), named: "the model")
                 }
                 #expect(error?.path == "the model")
             }
@@ -62,7 +64,7 @@ func sampleWeights(
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "model.imprint")
             let digest = try weights.write(to: url)
-            let read = try WeightsFile(contentsOf: url)
+            let read = try ModelFile(contentsOf: url)
             #expect(read.network == weights.network)
             #expect(read.labels == weights.labels)
             #expect(read.preprocessing == weights.preprocessing)
@@ -79,7 +81,7 @@ func sampleWeights(
     }
 
     /// The numbers of all parameters.
-    private func numbers(_ weights: WeightsFile) -> [UInt32] {
+    private func numbers(_ weights: ModelFile) -> [UInt32] {
         weights.parameters.withValues { $0.map(\.bitPattern) }
     }
 
@@ -92,7 +94,7 @@ func sampleWeights(
             let file = try Safetensors.File(contentsOf: url)
             #expect(file.mapped(weights.parameters.layout) != nil)
             let bytes = try Data(contentsOf: url)
-            let read = try WeightsFile(contentsOf: url)
+            let read = try ModelFile(contentsOf: url)
             let name = try #require(weights.parameters.layout.entries.first?.name)
             read.parameters[name] = read.parameters[name]?.map { $0 + 1 }
             #expect(try Data(contentsOf: url) == bytes)
@@ -111,7 +113,7 @@ func sampleWeights(
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "model.imprint")
             try weights.write(to: url)
-            let expected = numbers(try WeightsFile(contentsOf: url))
+            let expected = numbers(try ModelFile(contentsOf: url))
             let file = try Safetensors.File(contentsOf: url)
             let tensors = try file.header.tensors.map {
                 Safetensors.Tensor(name: $0.name, shape: $0.shape, values: try file.values(of: $0))
@@ -120,7 +122,7 @@ func sampleWeights(
                 file.header.metadata.merging(["imprint.digest": digest]) { $1 }
             }
             #expect(try Safetensors.File(contentsOf: url).mapped(weights.parameters.layout) == nil)
-            #expect(numbers(try WeightsFile(contentsOf: url)) == expected)
+            #expect(numbers(try ModelFile(contentsOf: url)) == expected)
         }
     }
 
@@ -132,7 +134,7 @@ func sampleWeights(
             let digest = try weights.write(to: url)
             let file = try Safetensors.File(contentsOf: url)
             #expect(file.header.tensors.allSatisfy { $0.elementType == .float16 })
-            let read = try WeightsFile(contentsOf: url)
+            let read = try ModelFile(contentsOf: url)
             #expect(read.precision == .float16)
             for entry in weights.parameters.layout.entries {
                 let expected = try #require(weights.parameters[entry.name])
@@ -148,13 +150,13 @@ func sampleWeights(
     @Test("Training record and base may be absent")
     func optionalParts() throws {
         let sample = try sampleWeights()
-        let weights = WeightsFile(
+        let weights = ModelFile(
             network: sample.network, parameters: sample.parameters, labels: sample.labels,
             preprocessing: sample.preprocessing)
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "model.imprint")
             try weights.write(to: url)
-            let read = try WeightsFile(contentsOf: url)
+            let read = try ModelFile(contentsOf: url)
             #expect(read.training == nil)
             #expect(read.base == nil)
         }
@@ -165,7 +167,7 @@ func sampleWeights(
         try withTemporaryFolder { folder in
             let (first, second) = (folder.appending(path: "first"), folder.appending(path: "second"))
             try sampleWeights(precision: precision).write(to: first)
-            try WeightsFile(contentsOf: first).write(to: second)
+            try ModelFile(contentsOf: first).write(to: second)
             #expect(try Data(contentsOf: first) == Data(contentsOf: second))
         }
     }
@@ -178,7 +180,7 @@ func sampleWeights(
             try weights.write(to: url)
             let old = try Data(contentsOf: url)
             weights.parameters["head.bias"] = [0, .nan]
-            let error = #expect(throws: WeightsFileError.self) { try weights.write(to: url) }
+            let error = #expect(throws: ModelFileError.self) { try weights.write(to: url) }
             #expect(error?.problem == .notFinite(tensor: "head.bias"))
             #expect(error?.description.contains("lower learning rate") == true)
             #expect(try Data(contentsOf: url) == old)
@@ -201,11 +203,11 @@ func sampleWeights(
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "model.imprint")
             let sample = try sampleWeights()
-            func problem(_ labels: [String]) -> WeightsFileError.Problem? {
-                let weights = WeightsFile(
+            func problem(_ labels: [String]) -> ModelFileError.Problem? {
+                let weights = ModelFile(
                     network: sample.network, parameters: sample.parameters, labels: labels,
                     preprocessing: sample.preprocessing)
-                return #expect(throws: WeightsFileError.self) { try weights.write(to: url) }?.problem
+                return #expect(throws: ModelFileError.self) { try weights.write(to: url) }?.problem
             }
             #expect(problem(["one"]) == .labelCount(found: 1, outputs: 2))
             #expect(problem(["same", "same"]) == .duplicateLabel("same"))
@@ -216,11 +218,11 @@ func sampleWeights(
     @Test("Preprocessing that does not make the network's input is refused when saving")
     func preprocessing() throws {
         let sample = try sampleWeights()
-        let weights = WeightsFile(
+        let weights = ModelFile(
             network: sample.network, parameters: sample.parameters, labels: sample.labels,
             preprocessing: Preprocessing(width: 16, height: 12, channels: 1))
         try withTemporaryFolder { folder in
-            let error = #expect(throws: WeightsFileError.self) {
+            let error = #expect(throws: ModelFileError.self) {
                 try weights.write(to: folder.appending(path: "model.imprint"))
             }
             #expect(error?.description.contains("prepares images as 12x16x1 for a network that takes 16x16x3") == true)

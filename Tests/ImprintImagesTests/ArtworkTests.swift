@@ -4,16 +4,17 @@ import TestSupport
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 @Suite struct ArtworkTests {
     /// A picture whose pixels are given by a function, with alpha.
-    private func picture(_ width: Int, _ height: Int, _ pixel: (Int, Int) -> [UInt8]) -> Image {
-        Image(
+    private func picture(_ width: Int, _ height: Int, _ pixel: (Int, Int) -> [UInt8]) -> RasterImage {
+        RasterImage(
             width: width, height: height, channels: pixel(0, 0).count,
             samples: (0..<height).flatMap { y in (0..<width).flatMap { x in pixel(x, y) } })
     }
 
-    private func load(_ image: Image) throws -> Artwork {
+    private func load(_ image: RasterImage) throws -> Artwork {
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "logo.png")
             try ImageFile.write(image, to: file)
@@ -22,7 +23,7 @@ import Testing
     }
 
     /// A red disc and a blue square beside it, on what is given.
-    private func logo(on ground: [UInt8]) -> Image {
+    private func logo(on ground: [UInt8]) -> RasterImage {
         picture(60, 40) { x, y in
             let color: [UInt8]? =
                 (x - 18) * (x - 18) + (y - 20) * (y - 20) < 100
@@ -47,7 +48,7 @@ import Testing
         // The circle around both has the radius 1.
         let circle = Circle(holding: marks.design.hull)
         #expect(abs(circle.radius - 1) < 0.01 && circle.center.length < 0.01)
-        // Apart from each other, both are inked where there is one ink.
+        // Apart from each other, both are inked if there is one ink.
         #expect(marks.inkedTones == [[0, 1]])
     }
 
@@ -85,7 +86,7 @@ import Testing
             (x - 24) * (x - 24) + (y - 24) * (y - 24) < 400 ? [0, 90, 0, 255] : [0, 0, 0, 0]
         }
         #expect(try load(disc).isMirrorSymmetric)
-        // Turned, it is what it was before: no mirror image among the near misses.
+        // Turned, it is what it was before: no mirror image among the hard negatives.
         let kite = picture(48, 48) { x, y in
             abs(x - 24) + abs(y - 18) * (y > 18 ? 1 : 2) < 20 ? [0, 0, 90, 255] : [0, 0, 0, 0]
         }
@@ -136,7 +137,7 @@ import Testing
     }
 
     /// A photo's crop: the logo on a surface whose colours differ from one side to the other.
-    private func crop(_ width: Int, _ height: Int) -> Image {
+    private func crop(_ width: Int, _ height: Int) -> RasterImage {
         let logo = logo(on: [0, 0, 0, 0])
         return picture(width, height) { x, y in
             let place = 4 * (y * 40 / height * 60 + x * 60 / width)
@@ -184,7 +185,7 @@ import Testing
             let changed = (0..<(96 * 96)).count { pixel in
                 with.samples[(3 * pixel)..<(3 * pixel + 3)] != without.samples[(3 * pixel)..<(3 * pixel + 3)]
             }
-            // A rectangle of 3 x 2 in a circle of 58 pixels: 1,520, fewer where it is tilted.
+            // A rectangle of 3 x 2 in a circle of 58 pixels: 1,520, fewer if it is tilted.
             #expect(changed > 800, "\(index): \(changed)")
         }
     }
@@ -193,7 +194,7 @@ import Testing
     func errors() throws {
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "logo.png")
-            func error(_ image: Image) throws -> ArtworkError? {
+            func error(_ image: RasterImage) throws -> ArtworkError? {
                 try ImageFile.write(image, to: file)
                 do {
                     _ = try Artwork(contentsOf: file)
@@ -202,8 +203,8 @@ import Testing
                     return error
                 }
             }
-            #expect(try error(Image(width: 30, height: 30, filledWith: 200)) == .empty(file: file))
-            #expect(try error(Image(width: 30, height: 30, channels: 4)) == .empty(file: file))
+            #expect(try error(RasterImage(width: 30, height: 30, filledWith: 200)) == .empty(file: file))
+            #expect(try error(RasterImage(width: 30, height: 30, channels: 4)) == .empty(file: file))
             let small = picture(40, 40) { x, y in x < 9 && y < 5 ? [0, 0, 0, 255] : [0, 0, 0, 0] }
             #expect(try error(crop(12, 9)) == .tooSmall(file: file, width: 12, height: 9, minimum: 16))
             #expect(try error(small) == .tooSmall(file: file, width: 9, height: 5, minimum: 16))

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 @Suite("Preview of variations") struct AugmentationPreviewTests {
     private let rules = Preprocessing(width: 70, height: 66)
@@ -14,14 +15,15 @@ import Testing
             try body(
                 (0..<6).map { index in
                     let url = root.appending(path: "\(index).png")
-                    try ImageFile.write(Image.noise(width: 80, height: 90, channels: 3, seed: UInt64(index)), to: url)
+                    try ImageFile.write(
+                        RasterImage.noise(width: 80, height: 90, channels: 3, seed: UInt64(index)), to: url)
                     return ImageFolder.Item(url: url, label: index / 3)
                 })
         }
     }
 
-    private func cell(_ sheet: Image, left: Int, top: Int) -> Image {
-        var cell = Image(width: 70, height: 66)
+    private func cell(_ sheet: RasterImage, left: Int, top: Int) -> RasterImage {
+        var cell = RasterImage(width: 70, height: 66)
         for y in 0..<66 {
             let from = ((top + y) * sheet.width + left) * 3
             cell.samples.replaceSubrange((y * 210)..<((y + 1) * 210), with: sheet.samples[from..<(from + 210)])

@@ -4,9 +4,10 @@ import TestSupport
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 @Suite("Augmentation") struct AugmentationTests {
-    private func varied(_ image: Image, _ kinds: Augmentation.Kind..., seed: UInt64 = 1) -> Image {
+    private func varied(_ image: RasterImage, _ kinds: Augmentation.Kind..., seed: UInt64 = 1) -> RasterImage {
         var stream = RandomStream(seed: seed, "augmentation")
         do {
             return try Augmentation(Set(kinds)).apply(to: image, using: &stream)
@@ -49,8 +50,8 @@ import Testing
     // MARK: Draws
 
     @Test("The same stream gives the same image, another another") func repeatable() {
-        let image = Image.noise(width: 20, height: 20, channels: 3)
-        var different: Set<Image> = []
+        let image = RasterImage.noise(width: 20, height: 20, channels: 3)
+        var different: Set<RasterImage> = []
         for seed in 0..<10 as Range<UInt64> {
             let result = varied(image, .rotate, .crop, .exposure, seed: seed)
             #expect(result == varied(image, .rotate, .crop, .exposure, seed: seed))
@@ -61,7 +62,7 @@ import Testing
 
     @Test("Nothing switched on gives the image back, bit for bit, and uses the stream all the same") func none() throws
     {
-        let image = Image.noise(width: 9, height: 7, channels: 3)
+        let image = RasterImage.noise(width: 9, height: 7, channels: 3)
         var (idle, busy) = (RandomStream(seed: 3, "x"), RandomStream(seed: 3, "x"))
         #expect(try Augmentation.none.apply(to: image, using: &idle) == image)
         _ = try Augmentation(Set(Augmentation.Kind.allCases)).apply(to: image, using: &busy)
@@ -69,7 +70,7 @@ import Testing
     }
 
     @Test("What a switch draws does not depend on the others") func independent() {
-        let image = Image.gradient(width: 24, height: 24)
+        let image = RasterImage.gradient(width: 24, height: 24)
         for seed in 0..<20 as Range<UInt64> {
             // A flip is exact, so that it can be taken off again.
             let flips = varied(image, .flip, seed: seed) != image
@@ -79,9 +80,9 @@ import Testing
 
             let blurs = varied(image, .blur, seed: seed) != image
             #expect((varied(image, .flip, .blur, seed: seed) != varied(image, .flip, seed: seed)) == blurs)
-            let gain = varied(Image(width: 4, height: 4, filledWith: 100), .exposure, seed: seed).samples[0]
+            let gain = varied(RasterImage(width: 4, height: 4, filledWith: 100), .exposure, seed: seed).samples[0]
             let gainWithOthers = varied(
-                Image(width: 4, height: 4, filledWith: 100), .rotate, .crop, .exposure, seed: seed
+                RasterImage(width: 4, height: 4, filledWith: 100), .rotate, .crop, .exposure, seed: seed
             ).samples[0]
             #expect(gain == gainWithOthers)
             let compressed = varied(image, .jpeg, seed: seed) != image
@@ -91,14 +92,14 @@ import Testing
 
     @Test("A seed gives what it gave before there were more ways to vary") func sameDraws() {
         let values = (0..<6 as Range<UInt64>).map { seed in
-            varied(Image(width: 1, height: 1, filledWith: 100), .exposure, seed: seed).samples[0]
+            varied(RasterImage(width: 1, height: 1, filledWith: 100), .exposure, seed: seed).samples[0]
         }
         #expect(values == [84, 88, 105, 111, 78, 108])
     }
 
     @Test("Flips and JPEG happen every second time, blur and noise every third") func shares() {
         // Large enough that the weakest blur shows.
-        let image = Image.noise(width: 110, height: 110, channels: 1)
+        let image = RasterImage.noise(width: 110, height: 110, channels: 1)
         func count(_ kind: Augmentation.Kind) -> Int {
             (0..<200 as Range<UInt64>).count { varied(image, kind, seed: $0) != image }
         }
@@ -116,7 +117,7 @@ import Testing
 
     @Test("Rotation stays within 15°, both ways") func rotationRange() {
         // The dot 40 pixels right of the centre moves up and down by at most 40 · sin 15° = 10.4 pixels.
-        var image = Image(width: 101, height: 101, channels: 1)
+        var image = RasterImage(width: 101, height: 101, channels: 1)
         for y in 49...51 { for x in 89...91 { image.samples[y * 101 + x] = 255 } }
         let heights = (0..<100 as Range<UInt64>).map { varied(image, .rotate, seed: $0).brightest[1] - 50 }
         #expect(heights.allSatisfy { abs($0) <= 12 })
@@ -127,7 +128,7 @@ import Testing
 
     @Test("Exposure stays within 0.4 stops and within 0…255") func exposure() {
         let grey = (0..<200 as Range<UInt64>).map {
-            varied(Image(width: 2, height: 2, filledWith: 100), .exposure, seed: $0)
+            varied(RasterImage(width: 2, height: 2, filledWith: 100), .exposure, seed: $0)
         }
         #expect(grey.allSatisfy { Set($0.samples).count == 1 })
         let values = grey.map { $0.samples[0] }
@@ -135,8 +136,8 @@ import Testing
         #expect(values.allSatisfy { (75...133).contains($0) })
         #expect((values.min() ?? 255) < 80 && (values.max() ?? 0) > 127)
         for seed in 0..<20 as Range<UInt64> {
-            #expect(varied(Image(width: 2, height: 2), .exposure, seed: seed).samples.allSatisfy { $0 == 0 })
-            let white = varied(Image(width: 2, height: 2, filledWith: 255), .exposure, seed: seed).samples
+            #expect(varied(RasterImage(width: 2, height: 2), .exposure, seed: seed).samples.allSatisfy { $0 == 0 })
+            let white = varied(RasterImage(width: 2, height: 2, filledWith: 255), .exposure, seed: seed).samples
             #expect(white.allSatisfy { $0 >= 193 })
         }
     }
@@ -148,7 +149,7 @@ import Testing
         [0.05, 0.3, 1, 2.7, 6] as [Float])
     func likePlainBlur(size: (Int, Int), deviation: Float) {
         for channels in [1, 3, 4] {
-            let image = Image.noise(width: size.0, height: size.1, channels: channels)
+            let image = RasterImage.noise(width: size.0, height: size.1, channels: channels)
             let result = image.blurred(deviation: deviation)
             #expect(largestDifference(result.samples, plainBlur(image, Double(deviation))) <= 1)
         }
@@ -156,31 +157,31 @@ import Testing
 
     @Test("A blur keeps the mean") func meanOfBlur() {
         // The border is flat, so that what is continued there is what the picture has there.
-        var image = Image(width: 40, height: 40, channels: 1, filledWith: 60)
+        var image = RasterImage(width: 40, height: 40, channels: 1, filledWith: 60)
         for y in 15..<25 { for x in 15..<25 { image.samples[y * 40 + x] = UInt8((37 * x + 91 * y) % 256) } }
-        func mean(_ image: Image) -> Double { Double(image.samples.reduce(0) { $0 + Int($1) }) / 1600 }
+        func mean(_ image: RasterImage) -> Double { Double(image.samples.reduce(0) { $0 + Int($1) }) / 1600 }
         for deviation in [0.5, 1, 2, 3] as [Float] {
             #expect(abs(mean(image.blurred(deviation: deviation)) - mean(image)) < 0.25)
         }
     }
 
     @Test("A very wide blur does not overflow", arguments: [40, 90, 200] as [Float]) func wide(deviation: Float) {
-        let white = Image(width: 30, height: 20, channels: 1, filledWith: 255).blurred(deviation: deviation)
+        let white = RasterImage(width: 30, height: 20, channels: 1, filledWith: 255).blurred(deviation: deviation)
         #expect(white.samples.allSatisfy { $0 >= 250 })
-        let black = Image(width: 30, height: 20, channels: 1).blurred(deviation: deviation)
+        let black = RasterImage(width: 30, height: 20, channels: 1).blurred(deviation: deviation)
         #expect(black.samples.allSatisfy { $0 <= 5 })
     }
 
     @Test("A flat picture stays as it is, and so does any with no deviation", arguments: [0, 1, 128, 255] as [UInt8])
     func flat(value: UInt8) {
-        let image = Image(width: 15, height: 10, filledWith: value)
+        let image = RasterImage(width: 15, height: 10, filledWith: value)
         #expect(image.blurred(deviation: 2.2) == image)
-        let noise = Image.noise(width: 5, height: 5, channels: 3)
+        let noise = RasterImage.noise(width: 5, height: 5, channels: 3)
         #expect(noise.blurred(deviation: 0) == noise)
     }
 }
 
-private func plainBlur(_ image: Image, _ deviation: Double) -> [UInt8] {
+private func plainBlur(_ image: RasterImage, _ deviation: Double) -> [UInt8] {
     let radius = max(1, Int((3 * deviation).rounded(.up)))
     func weight(_ x: Int, _ y: Int) -> Double { exp(-Double(x * x + y * y) / (2 * deviation * deviation)) }
     var total = 0.0

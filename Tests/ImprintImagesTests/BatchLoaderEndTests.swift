@@ -18,7 +18,7 @@ import Testing
                     if unreadable.contains(name) {
                         try Data("no picture".utf8).write(to: url)
                     } else {
-                        try ImageFile.write(Image.noise(width: 40, height: 30, channels: 3), to: url)
+                        try ImageFile.write(RasterImage.noise(width: 40, height: 30, channels: 3), to: url)
                     }
                     items.append(ImageFolder.Item(url: url, label: label))
                 }

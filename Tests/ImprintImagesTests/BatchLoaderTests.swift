@@ -24,7 +24,7 @@ import Testing
                         try Data("no picture".utf8).write(to: url)
                     } else {
                         let seed = UInt64(label * 100 + index)
-                        try ImageFile.write(Image.noise(width: 9, height: 7, channels: 3, seed: seed), to: url)
+                        try ImageFile.write(RasterImage.noise(width: 9, height: 7, channels: 3, seed: seed), to: url)
                     }
                     items.append(ImageFolder.Item(url: url, label: label))
                 }

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 /// An EXIF block with times: DateTime in its first directory and DateTimeOriginal in its Exif directory, as far as given.
 func exif(dateTime: String?, original: String?, isBigEndian: Bool = false) -> [UInt8] {

@@ -2,10 +2,11 @@ import Foundation
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 @Suite("Maps of colours") struct ColorMapTests {
     private func mapped(_ color: [UInt8], _ map: ColorMap) -> [UInt8] {
-        Image(width: 1, height: 1, channels: color.count, samples: color).warped(by: ProjectiveMap(), colors: map)
+        RasterImage(width: 1, height: 1, channels: color.count, samples: color).warped(by: ProjectiveMap(), colors: map)
             .samples
     }
 

@@ -3,12 +3,13 @@ import ImprintCore
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 @Suite("Colour profiles") struct ColorProfileTests {
     private static let colors: [[UInt8]] = [
         [0, 0, 0], [255, 255, 255], [128, 128, 128], [200, 100, 50], [20, 180, 90], [60, 70, 220], [3, 2, 1],
     ]
-    private static let image = Image(width: colors.count, height: 1, channels: 3, samples: colors.flatMap(\.self))
+    private static let image = RasterImage(width: colors.count, height: 1, channels: 3, samples: colors.flatMap(\.self))
 
     private static func light(_ value: Double) -> Double {
         value <= 0.04045 ? value / 12.92 : pow((value + 0.055) / 1.055, 2.4)
@@ -43,9 +44,9 @@ import Testing
 
     @Test("Alpha stays as it is") func alpha() throws {
         let profile = try #require(ColorProfile.of(.codePoints(primaries: 12, transfer: 13), model: .rgb))
-        let image = Image.noise(width: 9, height: 7, channels: 4)
+        let image = RasterImage.noise(width: 9, height: 7, channels: 4)
         let converted = profile.convert(image)
-        let opaque = Image(
+        let opaque = RasterImage(
             width: 9, height: 7, channels: 3, samples: image.samples.enumerated().filter { $0.0 % 4 < 3 }.map(\.1))
         #expect(zip(image.samples, converted.samples).enumerated().allSatisfy { $0 % 4 < 3 || $1.0 == $1.1 })
         #expect(converted.samples.enumerated().filter { $0.0 % 4 < 3 }.map(\.1) == profile.convert(opaque).samples)
@@ -59,7 +60,7 @@ import Testing
         ] as [ColorDescription])
     func sameAsSRGB(description: ColorDescription) throws {
         let profile = try #require(ColorProfile.of(description, model: .rgb))
-        let image = Image.noise(width: 40, height: 40, channels: 3)
+        let image = RasterImage.noise(width: 40, height: 40, channels: 3)
         #expect(profile.problem == nil && profile.convert(image) == image)
     }
 
@@ -96,7 +97,7 @@ import Testing
         let description = ColorDescription.gamma(1.5, nil)
         #expect(ColorProfile.of(description, model: .rgb) === ColorProfile.of(description, model: .rgb))
         let exponents = (0..<200).map { 1.2 + Double($0 / 2) / 100 }
-        let converted = Workers(4).map(exponents.count) { index in
+        let converted = Workers(4).parallelMap(exponents.count) { index in
             ColorProfile.of(.gamma(exponents[index], nil), model: .rgb)?.convert(Self.image)
         }
         for (exponent, converted) in zip(exponents, converted) {

@@ -2,6 +2,7 @@ import ImprintCore
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 @Suite struct CompositingGeometryTests {
     @Test("The smallest circle holds all points, and no circle around two or three of them that does is smaller")
@@ -36,7 +37,7 @@ import Testing
 
     @Test("A distance field agrees with the shapes and the mask that it was made of")
     func field() {
-        let disc = Shape.disc(center: Point(0.1, -0.2), radius: 0.7)
+        let disc = DrawnShape.disc(center: Point(0.1, -0.2), radius: 0.7)
         let shapes = DistanceField([disc])
         let mask = (0..<(100 * 120)).map { place in
             disc.distance(to: Point(Float(place % 100), Float(place / 100)) * 0.02 - 1) < 0

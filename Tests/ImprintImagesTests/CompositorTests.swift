@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 @Suite struct CompositorTests {
     /// The artworks that the tests are made with: two pictures and a recipe.
@@ -29,7 +30,7 @@ import Testing
         let one = try (0..<count).map { try compositor.positive($0) }
         let misses = try (0..<count).map { try compositor.nearMiss($0) }
         let again = try self.compositor(name)
-        let threaded = try Workers(4).map(2 * count) { place throws(ImageError) in
+        let threaded = try Workers(4).parallelMap(2 * count) { place throws(ImageError) in
             let index = count - 1 - place / 2
             return place % 2 == 0 ? try again.positive(index) : try again.nearMiss(index)
         }
@@ -73,7 +74,7 @@ import Testing
                 #expect(away <= place.span / 2 * 1.06 + 1, "\(name) \(index): \(away) of \(place.span / 2)")
                 reach = max(reach, away / (place.span / 2))
             }
-            // Where something is in front of it, or where it is hardly seen, it may seem smaller.
+            // Where something is in front of it, or if it is hardly seen, it may seem smaller.
             if index % 3 == 0 { #expect(reach > 0.4, "\(name) \(index): \(reach)") }
         }
     }
@@ -151,7 +152,7 @@ import Testing
                     .noise(width: 40, height: 40, channels: 3, seed: UInt64(index + 1)), to: files[index])
             }
             try Data("no picture".utf8).write(to: files[7])
-            func first(_ backdrops: Backdrops) -> [Image] {
+            func first(_ backdrops: Backdrops) -> [RasterImage] {
                 (0..<8).map {
                     var random = RandomStream(seed: 5, "test", $0)
                     return backdrops.canvas(&random).image

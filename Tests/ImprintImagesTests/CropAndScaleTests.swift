@@ -1,12 +1,14 @@
 import Foundation
 import ImprintImages
+import ImprintSynthesis
 import TestSupport
 import Testing
 
 @Suite("Crop and scale") struct CropAndScaleTests {
     @Test("The result is that of Pillow") func likePillow() throws {
         let vectors = try PillowVectors.load()
-        let source = Image(width: vectors.width, height: vectors.height, channels: 3, samples: [UInt8](vectors.source))
+        let source = RasterImage(
+            width: vectors.width, height: vectors.height, channels: 3, samples: [UInt8](vectors.source))
         for resize in vectors.resizes {
             let image = resize.rule.apply(source, width: resize.width, height: resize.height)
             // Pillow rounds between its two passes.
@@ -32,7 +34,7 @@ import Testing
         [(1, 1), (1, 9), (9, 1), (16, 12), (33, 40)])
     func likePlainSum(rule: CropAndScale, size: (Int, Int)) {
         for channels in [1, 3] {
-            let source = Image.noise(width: size.0, height: size.1, channels: channels)
+            let source = RasterImage.noise(width: size.0, height: size.1, channels: channels)
             for (width, height) in [(1, 1), (8, 8), (5, 20), (20, 5), (16, 12), (50, 50)] {
                 let image = rule.apply(source, width: width, height: height, padding: 77)
                 let expected = plainSum(rule, source, width: width, height: height, padding: 77)
@@ -46,7 +48,7 @@ import Testing
 
     @Test("An image that has the size already stays the same", arguments: CropAndScale.allCases, [1, 3, 4])
     func sameSize(rule: CropAndScale, channels: Int) {
-        var image = Image.noise(width: 11, height: 7, channels: channels)
+        var image = RasterImage.noise(width: 11, height: 7, channels: channels)
         if channels == 4 { for pixel in 0..<77 { image.samples[pixel * 4 + 3] = 255 } }
         #expect(rule.apply(image, width: 11, height: 7) == image)
     }
@@ -54,7 +56,7 @@ import Testing
     @Test("White stays white and black stays black at any size", arguments: CropAndScale.allCases, [0, 255] as [UInt8])
     func extremes(rule: CropAndScale, value: UInt8) {
         for size in [1, 3, 17, 61] {
-            let image = Image(width: 31, height: 17, filledWith: value)
+            let image = RasterImage(width: 31, height: 17, filledWith: value)
             #expect(rule.apply(image, width: size, height: size, padding: value).samples.allSatisfy { $0 == value })
         }
     }
@@ -62,7 +64,7 @@ import Testing
     @Test("Centre crop keeps the middle of the longer side, scale to fit keeps all of it") func rules() {
         // Three squares side by side: 0, 100, 200.
         let samples = (0..<8).flatMap { _ in (0..<24).map { UInt8($0 / 8 * 100) } }
-        let image = Image(width: 24, height: 8, channels: 1, samples: samples)
+        let image = RasterImage(width: 24, height: 8, channels: 1, samples: samples)
         #expect(CropAndScale.centerCrop.apply(image, width: 8, height: 8).samples.allSatisfy { $0 == 100 })
         let fitted = CropAndScale.scaleFit.apply(image, width: 24, height: 24, padding: 9)
         #expect(fitted.samples == [UInt8](repeating: 9, count: 24 * 8) + samples + [UInt8](repeating: 9, count: 24 * 8))
@@ -72,7 +74,7 @@ import Testing
     }
 
     @Test("Stripes finer than the target turn grey and not into false patterns") func antialiased() {
-        let stripes = Image(
+        let stripes = RasterImage(
             width: 300, height: 4, channels: 1, samples: (0..<1200).map { $0 % 2 == 0 ? 0 : 255 })
         let shrunk = CropAndScale.scaleFill.apply(stripes, width: 40, height: 4)
         #expect(shrunk.samples.allSatisfy { (118...137).contains($0) })
@@ -81,7 +83,7 @@ import Testing
     @Test("Hidden colours of transparent pixels do not show at edges; padding is transparent") func alpha() {
         // Left: visible red; right: invisible green.
         let row: [UInt8] = (0..<8).flatMap { $0 < 4 ? [255, 0, 0, 255] : [0, 255, 0, 0] as [UInt8] }
-        let image = Image(width: 8, height: 1, channels: 4, samples: row)
+        let image = RasterImage(width: 8, height: 1, channels: 4, samples: row)
         for width in [2, 3, 5, 16] {
             let scaled = CropAndScale.scaleFill.apply(image, width: width, height: 1)
             for x in 0..<width {
@@ -95,7 +97,7 @@ import Testing
     }
 
     @Test("A very long image does not shrink to nothing") func extremeAspectRatio() {
-        let image = Image(width: 3000, height: 2, filledWith: 50)
+        let image = RasterImage(width: 3000, height: 2, filledWith: 50)
         for rule in CropAndScale.allCases {
             let scaled = rule.apply(image, width: 10, height: 10)
             #expect(scaled.samples.contains(50))
@@ -109,7 +111,7 @@ import Testing
 
 /// Crop and scale by the definition, in double precision: each target pixel is a sum over all source pixels of the
 /// product of two triangles, divided by the sum of those weights.
-private func plainSum(_ rule: CropAndScale, _ source: Image, width: Int, height: Int, padding: UInt8) -> [UInt8] {
+private func plainSum(_ rule: CropAndScale, _ source: RasterImage, width: Int, height: Int, padding: UInt8) -> [UInt8] {
     let (sourceWidth, sourceHeight) = (Double(source.width), Double(source.height))
     var (scaleX, scaleY) = (Double(width) / sourceWidth, Double(height) / sourceHeight)
     var (left, top) = (0, 0)

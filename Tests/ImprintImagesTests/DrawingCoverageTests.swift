@@ -3,6 +3,7 @@ import ImprintCore
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 /// How much of a canvas `distance` covers, in pixels.
 private func area(size: Int, through view: View, _ distance: (Point) -> Float) -> Float {
@@ -16,7 +17,7 @@ private func area(size: Int, through view: View, _ distance: (Point) -> Float) -
         "A plain disc covers πr² within 1 %, wherever its centre is",
         arguments: [Float(3), 7.3, 21.5], [Point(32, 32), Point(31.3, 32.8)])
     func discArea(radius: Float, center: Point) {
-        let disc = Shape.disc(center: .zero, radius: 1)
+        let disc = DrawnShape.disc(center: .zero, radius: 1)
         let covered = area(size: 64, through: View(center: center, scale: radius)) { disc.distance(to: $0) }
         #expect(abs(covered / (.pi * radius * radius) - 1) < 0.01)
     }
@@ -24,14 +25,14 @@ private func area(size: Int, through view: View, _ distance: (Point) -> Float) -
     @Test(
         "Every shape covers its area within 2 %",
         arguments: [
-            (Shape.ring(center: .zero, radius: 0.7, halfWidth: 0.2), Float.pi * (0.81 - 0.25)),
+            (DrawnShape.ring(center: .zero, radius: 0.7, halfWidth: 0.2), Float.pi * (0.81 - 0.25)),
             (.ellipse(center: .zero, radii: Point(0.9, 0.4), direction: Point(0.6, 0.8)), Float.pi * 0.36),
             (.box(center: Point(0.1, 0), halfSides: Point(0.6, 0.4), direction: Point(0.8, 0.6), rounding: 0), 0.96),
             (.box(center: .zero, halfSides: Point(0.5, 0.5), direction: Point(1, 0), rounding: 0.5), Float.pi * 0.25),
             (.triangle(center: .zero, inradius: 0.4, direction: Point(0, 1)), 0.16 * 5.196),
             (.segment(from: Point(-0.5, 0), to: Point(0.5, 0.2), halfWidth: 0.2), 0.4 * 1.0198 + Float.pi * 0.04),
         ])
-    func shapeArea(shape: Shape, expected: Float) {
+    func shapeArea(shape: DrawnShape, expected: Float) {
         let scale: Float = 28
         let view = View(center: Point(32, 32), scale: scale, rotationDegrees: 33)
         let covered = area(size: 64, through: view) { shape.distance(to: $0) } / (scale * scale)
@@ -43,7 +44,7 @@ private func area(size: Int, through view: View, _ distance: (Point) -> Float) -
     func outlineArea() {
         var random = RandomStream(seed: 1, "outline")
         let inking = Inking(style: .outlined(width: 0.2), wobble: 0, opacity: 1, noise: ValueNoise(&random))
-        let shapes = [Shape.disc(center: .zero, radius: 1)]
+        let shapes = [DrawnShape.disc(center: .zero, radius: 1)]
         let covered = area(size: 64, through: View(center: Point(32, 32), scale: 28)) {
             inking.distance(from: $0, to: shapes)
         }
@@ -54,7 +55,7 @@ private func area(size: Int, through view: View, _ distance: (Point) -> Float) -
     func wobbleIsBounded() {
         var random = RandomStream(seed: 2, "wobble")
         let inking = Inking(style: .filled, wobble: 0.05, opacity: 1, noise: ValueNoise(&random))
-        let shapes = [Shape.disc(center: .zero, radius: 1)]
+        let shapes = [DrawnShape.disc(center: .zero, radius: 1)]
         let differences = (0..<360).map { degrees in
             abs(inking.distance(from: .direction(degrees: Float(degrees)), to: shapes))
         }
@@ -64,7 +65,7 @@ private func area(size: Int, through view: View, _ distance: (Point) -> Float) -
 
     @Test("A tilt shortens across its axis, and the near half looks larger", arguments: [Float(0), 15, 30])
     func tilt(degrees: Float) {
-        let disc = Shape.disc(center: .zero, radius: 1)
+        let disc = DrawnShape.disc(center: .zero, radius: 1)
         let view = View(center: Point(32, 32), scale: 20, axis: Point(1, 0), tiltDegrees: degrees)
         let covered = area(size: 64, through: view) { disc.distance(to: $0) }
         #expect(abs(covered / (.pi * 400 * cos(degrees * .pi / 180)) - 1) < 0.08)
@@ -110,7 +111,7 @@ private func area(size: Int, through view: View, _ distance: (Point) -> Float) -
 
     @Test("A contact sheet places images row by row, 4 pixels apart")
     func contactSheet() {
-        let images = [UInt8(10), 20, 30].map { Image(width: 2, height: 3, channels: 1, filledWith: $0) }
+        let images = [UInt8(10), 20, 30].map { RasterImage(width: 2, height: 3, channels: 1, filledWith: $0) }
         let sheet = ContactSheet.make(images, columns: 2)
         #expect(sheet.width == 16 && sheet.height == 18 && sheet.channels == 3)
         func sample(_ x: Int, _ y: Int) -> UInt8 { sheet.samples[(y * sheet.width + x) * 3] }

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 private let recipeFile = packageFolder.appending(path: "datasets/two-circles.json")
 

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 /// The recipe of the repository with smaller images, which are quicker to draw.
 private func smallRecipe(size: Int = 40) throws -> DrawingRecipe {

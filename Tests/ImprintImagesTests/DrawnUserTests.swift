@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 private func recipe(_ name: String) throws -> DrawingRecipe {
     try DrawingRecipe(contentsOf: packageFolder.appending(path: "datasets/\(name).json"))

@@ -3,11 +3,12 @@ import TestSupport
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
-extension Image {
+extension RasterImage {
     /// A picture of soft patches of colour with some detail, another one for each seed.
-    static func scene(_ seed: UInt64, width: Int = 96, height: Int = 72) -> Image {
-        func noise(_ columns: Int, _ rows: Int, seed: UInt64) -> Image {
+    static func scene(_ seed: UInt64, width: Int = 96, height: Int = 72) -> RasterImage {
+        func noise(_ columns: Int, _ rows: Int, seed: UInt64) -> RasterImage {
             CropAndScale.scaleFill.apply(
                 .noise(width: columns, height: rows, channels: 3, seed: seed), width: width, height: height)
         }
@@ -20,8 +21,8 @@ extension Image {
     }
 
     /// The part of the picture from so far right and down on, as large as given.
-    func part(left: Int, top: Int, width: Int, height: Int) -> Image {
-        var part = Image(width: width, height: height, channels: channels)
+    func part(left: Int, top: Int, width: Int, height: Int) -> RasterImage {
+        var part = RasterImage(width: width, height: height, channels: channels)
         for y in 0..<height {
             let start = ((top + y) * self.width + left) * channels
             part.samples.replaceSubrange(
@@ -40,7 +41,7 @@ extension Image {
 
     @Test("A picture is found in all turns and mirror images", arguments: Orientation.allCases)
     func turns(orientation: Orientation) throws {
-        let image = Image.scene(3)
+        let image = RasterImage.scene(3)
         let (upright, turned) = (Fingerprint(image), Fingerprint(orientation.upright(image)))
         let turn = try #require(
             Fingerprint.turns.first { (turned.turnedHashes[$0] ^ upright.hash).nonzeroBitCount <= 2 })
@@ -53,7 +54,7 @@ extension Image {
     }
 
     @Test("Compression, size, exposure and a slight crop change little") func robust() throws {
-        let image = Image.scene(5, width: 300, height: 200)
+        let image = RasterImage.scene(5, width: 300, height: 200)
         let original = Fingerprint(image)
         let bytes = try ImageFile.encodeJPEG(image, quality: 40)
         let small = CropAndScale.scaleFill.apply(image, width: 90, height: 60)
@@ -89,15 +90,15 @@ extension Image {
 
     @Test("Even, grey and transparent pictures have fingerprints too") func specialPictures() {
         for grey in [0, 128, 255] as [UInt8] {
-            #expect(Fingerprint(Image(width: 20, height: 10, filledWith: grey)).isEven)
+            #expect(Fingerprint(RasterImage(width: 20, height: 10, filledWith: grey)).isEven)
         }
-        let scene = Image.scene(1)
-        let rgba = Image(
+        let scene = RasterImage.scene(1)
+        let rgba = RasterImage(
             width: scene.width, height: scene.height, channels: 4,
             samples: stride(from: 0, to: scene.samples.count, by: 3).flatMap { scene.samples[$0..<($0 + 3)] + [255] })
         #expect(Fingerprint(rgba) == Fingerprint(scene))
-        let grey = Image.noise(width: 6, height: 5, channels: 1)
-        let rgb = Image(width: 6, height: 5, channels: 3, samples: grey.samples.flatMap { [$0, $0, $0] })
+        let grey = RasterImage.noise(width: 6, height: 5, channels: 1)
+        let rgb = RasterImage(width: 6, height: 5, channels: 3, samples: grey.samples.flatMap { [$0, $0, $0] })
         #expect(Fingerprint(grey) == Fingerprint(rgb))
         #expect(!Fingerprint(grey).isEven)
     }

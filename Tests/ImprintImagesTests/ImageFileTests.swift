@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 @Suite("Image files") struct ImageFileTests {
     @Test(
@@ -75,7 +76,7 @@ import Testing
     @Test("A written image is read again, whatever its name is made of", arguments: ["a.png", "ü %20 b.PNG"])
     func writtenAndRead(name: String) throws {
         try withTemporaryFolder { folder in
-            let image = Image.noise(width: 5, height: 4, channels: 4)
+            let image = RasterImage.noise(width: 5, height: 4, channels: 4)
             let url = folder.appending(path: name)
             try ImageFile.write(image, to: url)
             #expect(try ImageFile.decode(url, keepsAlpha: true) == image)
@@ -93,7 +94,7 @@ import Testing
 
     @Test("A name or a place that does not fit is refused and leaves no file") func unwritable() throws {
         try withTemporaryFolder { folder in
-            let image = Image(width: 1, height: 1)
+            let image = RasterImage(width: 1, height: 1)
             #expect { try ImageFile.write(image, to: folder.appending(path: "a.webp")) } throws: {
                 "\($0)".contains(".png")
             }

@@ -66,7 +66,7 @@ import Testing
     @Test("An image whose name says nothing is found by its content") func byContent() throws {
         try withFiles(["a/1.jpg", "b/2.jpg"]) { root in
             for name in ["a/IMG_0001", "b/photo.dat"] {
-                try Data(ImageFile.encodePNG(Image(width: 1, height: 1))).write(to: root.appending(path: name))
+                try Data(ImageFile.encodePNG(RasterImage(width: 1, height: 1))).write(to: root.appending(path: name))
             }
             let folder = try ImageFolder(at: root)
             #expect(relative(folder, folder.items.map(\.url)) == ["a/1.jpg", "a/IMG_0001", "b/2.jpg", "b/photo.dat"])

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 /// The groups of a real set of photos, against groups that were made with knowledge of the scenes.
 @Suite("Groups of reference photos", .enabled(if: ReferenceData.has("data/viget-groups.json")))

@@ -4,9 +4,10 @@ import TestSupport
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 /// Writes a picture, with the folders that its path needs.
-func write(_ image: Image, to file: URL, original: String? = nil) throws {
+func write(_ image: RasterImage, to file: URL, original: String? = nil) throws {
     try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
     guard let original else { return try ImageFile.write(image, to: file) }
     let time = Array("Exif\0\0".utf8) + exif(dateTime: nil, original: original)
@@ -22,7 +23,7 @@ func write(_ image: Image, to file: URL, original: String? = nil) throws {
 
     @Test("Copies, near-duplicates and turned pictures are found under any name and label") func duplicates() throws {
         try withTemporaryFolder { root in
-            let scenes = (0..<6).map { Image.scene(UInt64($0) + 20) }
+            let scenes = (0..<6).map { RasterImage.scene(UInt64($0) + 20) }
             for (index, scene) in scenes.enumerated() {
                 try write(scene, to: root.appending(path: "a/x\(10 * index).png"))
             }
@@ -58,7 +59,7 @@ func write(_ image: Image, to file: URL, original: String? = nil) throws {
         throws
     {
         for scene in 0..<12 {
-            let view = Image.scene(UInt64(scene) + 300, width: 160, height: 80)
+            let view = RasterImage.scene(UInt64(scene) + 300, width: 160, height: 80)
             for shot in 0..<3 {
                 let part = view.part(left: shot * 20, top: 0, width: 120, height: 80)
                 let path = "\(shot == 1 ? "b" : "a")/\(name(scene, shot))"

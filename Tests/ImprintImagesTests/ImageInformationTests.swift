@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 @Suite("Image information") struct ImageInformationTests {
     private func information(_ bytes: [UInt8]) throws -> ImageInformation {

@@ -3,12 +3,13 @@ import TestSupport
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 @Suite("Image sketch") struct ImageSketchTests {
     /// A grey picture with noise in one rectangle.
-    private func picture(width: Int, height: Int, columns: Range<Int>, rows: Range<Int>) -> Image {
-        var image = Image(width: width, height: height, filledWith: 120)
-        let noise = Image.noise(width: width, height: height, channels: 3)
+    private func picture(width: Int, height: Int, columns: Range<Int>, rows: Range<Int>) -> RasterImage {
+        var image = RasterImage(width: width, height: height, filledWith: 120)
+        let noise = RasterImage.noise(width: width, height: height, channels: 3)
         for y in rows {
             for sample in ((y * width + columns.lowerBound) * 3)..<((y * width + columns.upperBound) * 3) {
                 image.samples[sample] = noise.samples[sample]
@@ -37,7 +38,7 @@ import Testing
             (400, 300, 100, [133, 100]), (300, 400, 100, [100, 133]), (64, 64, 64, [64, 64]), (50, 90, 64, [50, 90]),
             (10_000, 1, 64, [10_000, 1]), (500, 65, 64, [492, 64]),
         ] {
-            let image = Image(width: width, height: height, channels: 1).shrunk(toShortSide: side)
+            let image = RasterImage(width: width, height: height, channels: 1).shrunk(toShortSide: side)
             #expect([image.width, image.height] == expected)
         }
     }

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 @Suite("Image store") struct ImageStoreTests {
     private let rules = Preprocessing(width: 5, height: 4)
@@ -15,7 +16,7 @@ import Testing
 
     @Test("Images come back as they were, whatever is written beside them") func roundTrip() {
         let store = ImageStore(count: 4, of: rules, memoryLimit: 1000)
-        let images = (0..<4 as Range<UInt64>).map { Image.noise(width: 5, height: 4, channels: 3, seed: $0) }
+        let images = (0..<4 as Range<UInt64>).map { RasterImage.noise(width: 5, height: 4, channels: 3, seed: $0) }
         for place in [2, 0, 3, 1] { store[place] = images[place] }
         #expect((0..<4).map { store[$0] } == images)
         store.move(from: 3, to: 1)

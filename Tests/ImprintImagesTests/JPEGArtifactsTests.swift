@@ -2,27 +2,28 @@ import Foundation
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 @Suite("Artefacts of JPEG") struct JPEGArtifactsTests {
-    private func meanSquare(_ a: Image, _ b: Image) -> Double {
+    private func meanSquare(_ a: RasterImage, _ b: RasterImage) -> Double {
         zip(a.samples, b.samples).reduce(0) { $0 + pow(Double($1.0) - Double($1.1), 2) } / Double(a.samples.count)
     }
 
     @Test("The lower the quality, the larger the damage", arguments: [(1, 1), (8, 8), (17, 31), (96, 96)], [1, 3, 4])
     func quality(size: (Int, Int), channels: Int) throws {
-        let image = Image.noise(width: size.0, height: size.1, channels: channels)
+        let image = RasterImage.noise(width: size.0, height: size.1, channels: channels)
         let damages = try [95, 60, 20].map { meanSquare(try image.compressed(quality: $0), image) }
         #expect(damages == damages.sorted())
         #expect(size.0 < 8 || damages[0] < damages[2])
     }
 
     @Test("A smooth picture comes through nearly as it is") func smooth() throws {
-        let image = Image.gradient(width: 64, height: 48)
+        let image = RasterImage.gradient(width: 64, height: 48)
         #expect(meanSquare(try image.compressed(quality: 90), image) < 4)
     }
 
     @Test("Damage is that of blocks of 8x8: edges of blocks stand out at a low quality") func blocks() throws {
-        let image = Image.gradient(width: 64, height: 64, channels: 1)
+        let image = RasterImage.gradient(width: 64, height: 64, channels: 1)
         let result = try image.compressed(quality: 5)
         func step(at column: Int) -> Int {
             (0..<64).reduce(0) { $0 + abs(Int(result.pixel(column, $1)[0]) - Int(result.pixel(column - 1, $1)[0])) }
@@ -33,14 +34,16 @@ import Testing
     }
 
     @Test("Alpha stays, and the same image gives the same") func alpha() throws {
-        let image = Image.noise(width: 20, height: 20, channels: 4)
+        let image = RasterImage.noise(width: 20, height: 20, channels: 4)
         let result = try image.compressed(quality: 30)
         #expect(stride(from: 3, to: 1600, by: 4).allSatisfy { result.samples[$0] == image.samples[$0] })
         #expect(try image.compressed(quality: 30) == result)
     }
 
     @Test("A side that no JPEG can have is an error") func tooLong() {
-        let error = #expect(throws: ImageError.self) { try Image(width: 70_000, height: 1).compressed(quality: 50) }
+        let error = #expect(throws: ImageError.self) {
+            try RasterImage(width: 70_000, height: 1).compressed(quality: 50)
+        }
         #expect(error.map { "\($0)".contains("cannot be encoded as JPEG") } == true)
     }
 }

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 @Suite("JPEG") struct JPEGTests {
     @Test(
@@ -34,25 +35,25 @@ import Testing
 
     @Test("What is encoded decodes nearly the same", arguments: [1, 3], [(1, 1), (17, 9), (64, 48)])
     func roundTrip(channels: Int, size: (Int, Int)) throws {
-        let image = Image.gradient(width: size.0, height: size.1, channels: channels)
+        let image = RasterImage.gradient(width: size.0, height: size.1, channels: channels)
         let decoded = try decode(ImageFile.encodeJPEG(image, quality: 98))
         let expected = channels == 3 ? image.samples : image.samples.flatMap { [$0, $0, $0] }
         #expect(largestDifference(decoded.samples, expected) <= 6)
     }
 
     @Test("Transparency is encoded as white") func transparencyIsWhite() throws {
-        let image = Image(width: 8, height: 8, channels: 4, filledWith: 0)
+        let image = RasterImage(width: 8, height: 8, channels: 4, filledWith: 0)
         #expect(largestDifference(try decode(ImageFile.encodeJPEG(image)).pixel(3, 3), [255, 255, 255]) <= 1)
     }
 
     @Test("A lower quality makes a smaller file") func quality() throws {
-        let image = Image.noise(width: 64, height: 64, channels: 3)
+        let image = RasterImage.noise(width: 64, height: 64, channels: 3)
         #expect(try ImageFile.encodeJPEG(image, quality: 30).count < ImageFile.encodeJPEG(image, quality: 90).count)
     }
 
     @Test("A side that no JPEG can have is refused") func tooLongToEncode() {
         #expect {
-            try ImageFile.encodeJPEG(Image(width: 65_501, height: 1, channels: 1))
+            try ImageFile.encodeJPEG(RasterImage(width: 65_501, height: 1, channels: 1))
         } throws: { "\($0)".contains("65501x1") }
     }
 
@@ -60,7 +61,7 @@ import Testing
         "Decoding shrinks by two, four or eight where that covers",
         arguments: [(nil, 200), (1, 25), (25, 25), (26, 50), (99, 100), (101, 200), (175, 200), (200, 200), (999, 200)])
     func shrinks(covering: Int?, shortSide: Int) throws {
-        let image = Image.gradient(width: 320, height: 200)
+        let image = RasterImage.gradient(width: 320, height: 200)
         let decoded = try decode(ImageFile.encodeJPEG(image, quality: 95), coveringShortSide: covering)
         #expect((decoded.width, decoded.height) == (shortSide * 320 / 200, shortSide))
         let same = CropAndScale.scaleFill.apply(image, width: decoded.width, height: decoded.height)

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 /// Pictures that are decoded to a smaller size, one after the other.
 @Suite struct LargePictureTests {
@@ -41,7 +42,7 @@ import Testing
     }
 
     /// The means of boxes, colours weighted by alpha.
-    private static func means(_ image: Image, width: Int, height: Int) -> [UInt8] {
+    private static func means(_ image: RasterImage, width: Int, height: Int) -> [UInt8] {
         var result: [UInt8] = []
         for row in 0..<height {
             for column in 0..<width {

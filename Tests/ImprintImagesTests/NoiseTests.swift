@@ -2,10 +2,11 @@ import Foundation
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 @Suite("Noise") struct NoiseTests {
     private func differences(_ deviation: Float, key: UInt64 = 1) -> [Double] {
-        let noisy = Image(width: 200, height: 100, filledWith: 128).noisy(deviation: deviation, key: key)
+        let noisy = RasterImage(width: 200, height: 100, filledWith: 128).noisy(deviation: deviation, key: key)
         return noisy.samples.map { Double($0) - 128 }
     }
 
@@ -39,7 +40,7 @@ import Testing
 
     @Test("Samples stop at black and white, and alpha stays", arguments: [0, 255] as [UInt8])
     func limits(value: UInt8) {
-        let image = Image(width: 50, height: 50, channels: 4, filledWith: value)
+        let image = RasterImage(width: 50, height: 50, channels: 4, filledWith: value)
         let noisy = image.noisy(deviation: 12, key: 9)
         #expect(noisy.samples.allSatisfy { abs(Int($0) - Int(value)) < 60 })
         #expect(stride(from: 3, to: noisy.samples.count, by: 4).allSatisfy { noisy.samples[$0] == value })

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 @Suite struct NormalizedRectangleTests {
     @Test(
@@ -20,7 +21,7 @@ import Testing
 
     @Test("A part of the upright picture is the same part of the stored one", arguments: Orientation.allCases)
     func storedPixels(orientation: Orientation) {
-        let stored = StoredPicture(Image.noise(width: 9, height: 5, channels: 3), orientation: orientation)
+        let stored = StoredPicture(RasterImage.noise(width: 9, height: 5, channels: 3), orientation: orientation)
         let upright = stored.upright
         for (x, y, width, height) in [(0, 0, 1, 1), (1, 2, 3, 2), (0, 0, upright.width, upright.height), (4, 1, 1, 4)]
             as [(Int, Int, Int, Int)]

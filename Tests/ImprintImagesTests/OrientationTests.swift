@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 @Suite("Orientation") struct OrientationTests {
     /// The upright picture is  1 2 / 3 4 / 5 6; these are its rows as each orientation stores it (EXIF 2.32, 4.6.4).
@@ -23,7 +24,7 @@ import Testing
         func samples(_ values: [UInt8]) -> [UInt8] {
             values.flatMap { value in (0..<channels).map { value + UInt8($0) * 10 } }
         }
-        let image = Image(
+        let image = RasterImage(
             width: rows[0].count, height: rows.count, channels: channels, samples: samples(rows.flatMap(\.self)))
         let upright = orientation.upright(image)
         #expect((upright.width, upright.height) == (2, 3))
@@ -32,7 +33,7 @@ import Testing
 
     @Test("Each orientation is read from a JPEG", arguments: Orientation.allCases, [true, false])
     func readFromJPEG(orientation: Orientation, isBigEndian: Bool) throws {
-        let image = Image.gradient(width: 24, height: 16)
+        let image = RasterImage.gradient(width: 24, height: 16)
         let plain = try ImageFile.encodeJPEG(image, quality: 95)
         let block = Array("Exif\0\0".utf8) + exif(orientation: orientation.rawValue, isBigEndian: isBigEndian)
         // Other segments of the same marker (XMP) and of another one come first, as in photos from phones.

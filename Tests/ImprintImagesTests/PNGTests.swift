@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 @Suite("PNG") struct PNGTests {
     private typealias Case = (name: String, file: [UInt8], rgba: [[UInt8]])
@@ -69,7 +70,7 @@ import Testing
 
     @Test("What is encoded decodes the same", arguments: [1, 3, 4], [(1, 1), (13, 7), (100, 1)])
     func roundTrip(channels: Int, size: (Int, Int)) throws {
-        let image = Image.noise(width: size.0, height: size.1, channels: channels)
+        let image = RasterImage.noise(width: size.0, height: size.1, channels: channels)
         let decoded = try decode(ImageFile.encodePNG(image), keepsAlpha: true)
         #expect(decoded.samples == (channels == 1 ? image.samples.flatMap { [$0, $0, $0] } : image.samples))
     }

@@ -4,11 +4,12 @@ import TestSupport
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 @Suite struct PatchSourceTests {
     /// A white disc on black.
-    private func picture(width: Int, height: Int, x: Float, y: Float, radius: Float) -> Image {
-        var image = Image(width: width, height: height, channels: 3)
+    private func picture(width: Int, height: Int, x: Float, y: Float, radius: Float) -> RasterImage {
+        var image = RasterImage(width: width, height: height, channels: 3)
         for row in 0..<height {
             for column in 0..<width where hypotf(Float(column) - x, Float(row) - y) < radius {
                 for channel in 0..<3 { image.samples[(row * width + column) * 3 + channel] = 255 }
@@ -23,8 +24,8 @@ import Testing
         return patch
     }
 
-    private func noise(width: Int, height: Int) -> Image {
-        var image = Image(width: width, height: height, channels: 3)
+    private func noise(width: Int, height: Int) -> RasterImage {
+        var image = RasterImage(width: width, height: height, channels: 3)
         var stream = RandomStream(seed: 1, "picture")
         for place in image.samples.indices { image.samples[place] = UInt8(stream.index(below: 256)) }
         return image
@@ -43,7 +44,7 @@ import Testing
         let window = PatchWindow(x: 95.5, y: 95.5, side: 192)
         let patch = try read(PatchSource(image), window, side: 192 / pixels)
         for _ in 0..<(pixels / 2) {
-            var half = Image(width: image.width / 2, height: image.height / 2, channels: 3)
+            var half = RasterImage(width: image.width / 2, height: image.height / 2, channels: 3)
             for row in 0..<half.height {
                 for column in 0..<half.width {
                     for channel in 0..<3 {
@@ -120,7 +121,7 @@ import Testing
 
     @Test("Large photos are looked at smaller, small ones as they are", arguments: [(4000, 3000), (300, 200), (1, 9)])
     func size(width: Int, height: Int) {
-        let shrunk = PatchSource.shrunk(Image(width: width, height: height, channels: 3))
+        let shrunk = PatchSource.shrunk(RasterImage(width: width, height: height, channels: 3))
         #expect(shrunk.width * shrunk.height <= 161_000)
         #expect(abs(Float(shrunk.width) / Float(shrunk.height) - Float(width) / Float(height)) < 0.02 * Float(width))
         if width * height <= 160_000 { #expect((shrunk.width, shrunk.height) == (width, height)) }

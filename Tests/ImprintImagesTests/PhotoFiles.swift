@@ -10,7 +10,7 @@ struct PhotoFile: Decodable {
     let channels: Int
     let samples: Data
 
-    var image: Image { Image(width: width, height: height, channels: channels, samples: [UInt8](samples)) }
+    var image: RasterImage { RasterImage(width: width, height: height, channels: channels, samples: [UInt8](samples)) }
 
     /// Calls `body` with a folder that holds the photos, and with a list of them.
     static func withAll(_ body: (_ folder: URL, _ photos: [PhotoFile]) throws -> Void) throws {

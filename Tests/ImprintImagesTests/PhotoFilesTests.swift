@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 @Suite("Photos of every kind", .enabled(if: Python.path != nil, "IMPRINT_PYTHON names no Python; ./run test sets it"))
 struct PhotoFilesTests {
@@ -56,7 +57,7 @@ struct PhotoFilesTests {
     @Test("Threads decode at the same time") func threads() throws {
         try PhotoFile.withAll { folder, photos in
             let urls = photos.filter { canRead($0.name) }.map { folder.appending(path: $0.name) }
-            let together = try Workers(4).map(urls.count) { try ImageFile.decode(urls[$0]) }
+            let together = try Workers(4).parallelMap(urls.count) { try ImageFile.decode(urls[$0]) }
             for (url, image) in zip(urls, together) { #expect(try ImageFile.decode(url) == image, "\(url)") }
         }
     }
@@ -139,7 +140,7 @@ private func canRead(_ name: String) -> Bool {
     #endif
 }
 
-extension Image {
+extension RasterImage {
     /// The samples as one sees them: nothing of the colour where nothing is visible.
     fileprivate var visible: [UInt8] {
         guard channels == 4 else { return samples }

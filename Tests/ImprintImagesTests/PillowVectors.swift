@@ -36,8 +36,8 @@ struct PillowVectors: Decodable {
     }
 
     /// The picture that `rings` were made of, 160x120 pixels.
-    static var ringPicture: Image {
-        var image = Image(width: 160, height: 120)
+    static var ringPicture: RasterImage {
+        var image = RasterImage(width: 160, height: 120)
         for y in 0..<120 {
             for x in 0..<160 {
                 let square = (x - 80) * (x - 80) + (y - 60) * (y - 60)

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 @Suite struct PixelBufferTests {
     /// Two rows of three pixels, whose red, green, blue and alpha are all different.

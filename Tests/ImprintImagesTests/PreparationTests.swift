@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 @Suite("Preparation") struct PreparationTests {
     private func prepare(
@@ -43,7 +44,8 @@ import Testing
                 #expect(image.width == width && image.height == height, "\(path)")
             }
             let upright = try ImageFile.decode(output.appending(path: "b/turned.jpg"))
-            let expected = Orientation.right.upright(Image.scene(3, width: 160, height: 80)).shrunk(toShortSide: 40)
+            let expected = Orientation.right.upright(RasterImage.scene(3, width: 160, height: 80)).shrunk(
+                toShortSide: 40)
             #expect(largestDifference(upright.samples, expected.samples) < 24)
             #expect(try ImageFolder(at: output).labels == ["a", "b"])
         }
@@ -197,7 +199,7 @@ import Testing
         try withTemporaryFolder { root in
             let (data, output) = (root.appending(path: "data"), root.appending(path: "out"))
             try write(.scene(1), to: data.appending(path: "l/a.png"))
-            try write(Image(width: 66_000, height: 20, filledWith: 90), to: data.appending(path: "l/wide.png"))
+            try write(RasterImage(width: 66_000, height: 20, filledWith: 90), to: data.appending(path: "l/wide.png"))
             let outcome = try prepare(data, output)
             #expect(outcome.images == 1 && outcome.skipped.map(\.url.lastPathComponent) == ["wide.png"])
             #expect(outcome.skipped.first?.reason.description.contains("wide.png") == true)

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 /// Which copy belongs to which original, in folders of copies that their owners changed.
 @Suite("Prepared copies") struct PreparedCopiesTests {

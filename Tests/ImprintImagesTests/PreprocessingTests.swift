@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite("Preprocessing") struct PreprocessingTests {
-    private func normalized(_ image: Image, _ rules: Preprocessing) -> [Float] {
+    private func normalized(_ image: RasterImage, _ rules: Preprocessing) -> [Float] {
         var values = [Float](repeating: .nan, count: image.samples.count)
         values.withUnsafeMutableBufferPointer { rules.normalize(image, into: $0) }
         return values
@@ -12,7 +12,7 @@ import Testing
 
     @Test("New rules map black to −1 and white to 1", arguments: [1, 3]) func symmetric(channels: Int) {
         let rules = Preprocessing(width: 2, height: 1, channels: channels)
-        let image = Image(
+        let image = RasterImage(
             width: 2, height: 1, channels: channels,
             samples: [UInt8](repeating: 0, count: channels) + [UInt8](repeating: 255, count: channels))
         let expected = [Float](repeating: -1, count: channels) + [Float](repeating: 1, count: channels)
@@ -23,7 +23,7 @@ import Testing
         var rules = Preprocessing(width: 5, height: 3)
         rules.mean = [10, 20.5, 300]
         rules.scale = [1, 0.25, -2]
-        let image = Image.noise(width: 5, height: 3, channels: 3)
+        let image = RasterImage.noise(width: 5, height: 3, channels: 3)
         let expected = image.samples.enumerated().map { place, sample in
             (Float(sample) - rules.mean[place % 3]) * rules.scale[place % 3]
         }
@@ -33,7 +33,7 @@ import Testing
     @Test("Nothing is written behind the image") func longerBuffer() {
         let rules = Preprocessing(width: 3, height: 3)
         var values = [Float](repeating: 7, count: 30)
-        values.withUnsafeMutableBufferPointer { rules.normalize(Image(width: 3, height: 3), into: $0) }
+        values.withUnsafeMutableBufferPointer { rules.normalize(RasterImage(width: 3, height: 3), into: $0) }
         #expect(values[27...].allSatisfy { $0 == 7 })
         #expect(values[..<27].allSatisfy { $0 == -1 })
     }
@@ -45,18 +45,18 @@ import Testing
             ([12, 200, 99], 132), ([77, 77, 77], 77),
         ] as [([UInt8], UInt8)])
     func grey(color: [UInt8], expected: UInt8) {
-        let image = Image(width: 2, height: 1, channels: 3, samples: color + [0, 0, 0])
+        let image = RasterImage(width: 2, height: 1, channels: 3, samples: color + [0, 0, 0])
         #expect(Preprocessing(width: 2, height: 1, channels: 1).prepare(image).samples == [expected, 0])
     }
 
     @Test("A grey picture becomes one of three equal channels") func color() {
-        let image = Image(width: 2, height: 1, channels: 1, samples: [9, 200])
+        let image = RasterImage(width: 2, height: 1, channels: 1, samples: [9, 200])
         #expect(Preprocessing(width: 2, height: 1).prepare(image).samples == [9, 9, 9, 200, 200, 200])
     }
 
     @Test("Transparency in memory is laid on white, as that of a file is", arguments: [1, 3])
     func transparency(channels: Int) throws {
-        let image = Image.noise(width: 8, height: 8, channels: 4)
+        let image = RasterImage.noise(width: 8, height: 8, channels: 4)
         let rules = Preprocessing(width: 8, height: 8, channels: channels)
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "x.png")
@@ -67,7 +67,7 @@ import Testing
 
     @Test("A photo of any shape takes the input's", arguments: CropAndScale.allCases, [(40, 10), (7, 90), (16, 12)])
     func sizes(rule: CropAndScale, size: (Int, Int)) {
-        let source = Image.gradient(width: size.0, height: size.1)
+        let source = RasterImage.gradient(width: size.0, height: size.1)
         for (width, height, channels) in [(16, 12, 3), (1, 1, 1), (5, 30, 3)] {
             let rules = Preprocessing(width: width, height: height, channels: channels, cropAndScale: rule)
             let image = rules.prepare(source)
@@ -78,7 +78,7 @@ import Testing
 
     @Test("A file is prepared as its picture is") func file() throws {
         try withTemporaryFolder { folder in
-            let image = Image.gradient(width: 30, height: 20)
+            let image = RasterImage.gradient(width: 30, height: 20)
             let url = folder.appending(path: "x.png")
             try ImageFile.write(image, to: url)
             let rules = Preprocessing(width: 12, height: 12, cropAndScale: .scaleFit)

@@ -3,11 +3,12 @@ import ImprintCore
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 @Suite("Maps of places") struct ProjectiveMapTests {
     @Test("A flip is exact", arguments: [(1, 1), (4, 3), (7, 2), (30, 31)], [1, 3, 4])
     func flip(size: (Int, Int), channels: Int) throws {
-        let image = Image.noise(width: size.0, height: size.1, channels: channels)
+        let image = RasterImage.noise(width: size.0, height: size.1, channels: channels)
         #expect(image.warped(by: ProjectiveMap().flipped(horizontally: true)) == image.mirrored())
         #expect(image.warped(by: ProjectiveMap().flipped(horizontally: false)) == image.upsideDown())
         for seed in 0..<6 as Range<UInt64> {
@@ -20,14 +21,14 @@ import Testing
     }
 
     @Test("The identity is exact", arguments: [1, 3, 4]) func identity(channels: Int) {
-        let image = Image.noise(width: 13, height: 6, channels: channels)
+        let image = RasterImage.noise(width: 13, height: 6, channels: channels)
         #expect(ProjectiveMap().isIdentity)
         #expect(image.warped(by: ProjectiveMap()) == image)
     }
 
     @Test("A positive angle turns the picture counter-clockwise") func direction() {
         // A dot right of the centre of a black picture; a quarter turn moves it above the centre.
-        var image = Image(width: 21, height: 21, channels: 1)
+        var image = RasterImage(width: 21, height: 21, channels: 1)
         image.samples[10 * 21 + 18] = 255
         #expect(image.warped(by: ProjectiveMap().rotated(by: .pi / 2)).brightest == [10, 2])
         let turned = image.warped(by: ProjectiveMap().rotated(by: 15 * .pi / 180)).brightest
@@ -35,7 +36,7 @@ import Testing
     }
 
     @Test("Steps are applied to the picture one after the other") func order() {
-        var image = Image(width: 21, height: 21, channels: 1)
+        var image = RasterImage(width: 21, height: 21, channels: 1)
         image.samples[10 * 21 + 18] = 255
         // To the top, and then to the bottom; the other way round the flip would change nothing.
         let map = ProjectiveMap().rotated(by: .pi / 2).flipped(horizontally: false)
@@ -43,7 +44,7 @@ import Testing
     }
 
     @Test("Zooming enlarges about the centre, and a shift to the right looks further right") func zoom() {
-        var image = Image(width: 21, height: 21, channels: 1)
+        var image = RasterImage(width: 21, height: 21, channels: 1)
         image.samples[10 * 21 + 14] = 255
         #expect(image.warped(by: ProjectiveMap().zoomed(by: 2, movedBy: (0, 0), in: image)).brightest == [18, 10])
         let moved = image.warped(by: ProjectiveMap().zoomed(by: 1, movedBy: (2 / 21, -3 / 21), in: image))
@@ -54,7 +55,7 @@ import Testing
         "A warp is that of a plain version in double precision", arguments: [(1, 1), (1, 8), (17, 11), (32, 32)],
         [1, 3, 4])
     func likePlainWarp(size: (Int, Int), channels: Int) {
-        let image = Image.noise(width: size.0, height: size.1, channels: channels)
+        let image = RasterImage.noise(width: size.0, height: size.1, channels: channels)
         let maps = [
             ProjectiveMap().rotated(by: 0.2), ProjectiveMap().rotated(by: -0.26), ProjectiveMap().rotated(by: 1.9),
             ProjectiveMap().zoomed(by: 1.2, movedBy: (0.07, -0.05), in: image).rotated(by: 0.1).flipped(
@@ -75,7 +76,7 @@ import Testing
 
     @Test("Seen from the side, one edge is larger and the other smaller; the centre stays") func perspective() {
         // Dots half the way from the centre to the edges are shown where x / (1 + x / 250) is ±25: at −22.7 and 27.8.
-        var image = Image(width: 101, height: 101, channels: 1)
+        var image = RasterImage(width: 101, height: 101, channels: 1)
         for x in [25, 50, 75] { image.samples[50 * 101 + x] = 255 }
         let seen = image.warped(by: ProjectiveMap().seen(fromTheSide: (0.202, 0), in: image))
         let middle = seen.samples[(50 * 101)..<(51 * 101)]
@@ -86,8 +87,8 @@ import Testing
     }
 }
 
-extension Image {
-    func mirrored() -> Image {
+extension RasterImage {
+    func mirrored() -> RasterImage {
         var result = self
         for y in 0..<height {
             for x in 0..<width {
@@ -99,7 +100,7 @@ extension Image {
         return result
     }
 
-    func upsideDown() -> Image {
+    func upsideDown() -> RasterImage {
         var result = self
         let row = width * channels
         for y in 0..<height {
@@ -116,7 +117,7 @@ extension Image {
     }
 }
 
-private func plainWarp(_ image: Image, _ map: ProjectiveMap, gain: Float) -> [UInt8] {
+private func plainWarp(_ image: RasterImage, _ map: ProjectiveMap, gain: Float) -> [UInt8] {
     var result: [UInt8] = []
     let (centreX, centreY) = (Double(image.width - 1) / 2, Double(image.height - 1) / 2)
     for y in 0..<image.height {

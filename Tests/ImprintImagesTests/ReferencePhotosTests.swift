@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import ImprintImages
+@testable import ImprintSynthesis
 
 @Suite("Reference photos", .enabled(if: ReferenceData.has("data/viget-train")))
 struct ReferencePhotosTests {

@@ -2,10 +2,10 @@ import Foundation
 import ImprintImages
 import TestSupport
 
-extension Image {
+extension RasterImage {
     /// An image in which each sample tells its place, without edges that a JPEG would blur.
-    static func gradient(width: Int, height: Int, channels: Int = 3) -> Image {
-        var image = Image(width: width, height: height, channels: channels)
+    static func gradient(width: Int, height: Int, channels: Int = 3) -> RasterImage {
+        var image = RasterImage(width: width, height: height, channels: channels)
         for y in 0..<height {
             for x in 0..<width {
                 let pixel = [20 + 200 * x / width, 230 - 200 * y / height, 40 + 90 * x / width + 90 * y / height, 255]
@@ -18,13 +18,13 @@ extension Image {
     }
 
     /// An image of random samples.
-    static func noise(width: Int, height: Int, channels: Int, seed: UInt64 = 1) -> Image {
+    static func noise(width: Int, height: Int, channels: Int, seed: UInt64 = 1) -> RasterImage {
         var state = seed
         let samples = (0..<(width * height * channels)).map { _ in
             state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
             return UInt8(truncatingIfNeeded: state >> 56)
         }
-        return Image(width: width, height: height, channels: channels, samples: samples)
+        return RasterImage(width: width, height: height, channels: channels, samples: samples)
     }
 
     func pixel(_ x: Int, _ y: Int) -> [UInt8] { Array(samples[((y * width + x) * channels)...].prefix(channels)) }
@@ -46,7 +46,7 @@ func peakSignalToNoise(_ a: some Collection<UInt8>, _ b: some Collection<UInt8>)
 }
 
 /// Decodes bytes through a file, whose name says nothing about its content.
-func decode(_ bytes: [UInt8], coveringShortSide: Int? = nil, keepsAlpha: Bool = false) throws -> Image {
+func decode(_ bytes: [UInt8], coveringShortSide: Int? = nil, keepsAlpha: Bool = false) throws -> RasterImage {
     try withTemporaryFolder { folder in
         let url = folder.appending(path: "file")
         try Data(bytes).write(to: url)

@@ -1,5 +1,6 @@
 import Foundation
 import Imprint
+import ImprintModel
 import TestSupport
 import Testing
 
@@ -10,38 +11,38 @@ import Testing
     func labels() throws {
         try withTemporaryFolder { folder in
             let labels = ["Other", "Zwei Kreise", "a\"b\\c\n", "犬", ""]
-            for storage in [WeightsFile.Storage.float32, .float16, .int8] {
+            for storage in [ModelFile.Storage.float32, .float16, .int8] {
                 let file = folder.appending(path: "\(storage).imprint")
                 try makeModel(labels: labels).write(to: file, as: storage)
                 #expect(try ModelMetadata(contentsOf: file).labels == labels)
-                #expect(try WeightsFile(contentsOf: file).labels == labels)
+                #expect(try ModelFile(contentsOf: file).labels == labels)
             }
         }
     }
 
     @Test("The newest format is that of Imprint, and so is the longest header")
     func limits() {
-        #expect(ModelMetadata.newestFormat == WeightsFile.formatVersion)
+        #expect(ModelMetadata.newestFormat == ModelFile.formatVersion)
         #expect(ModelMetadata.greatestHeaderLength == Safetensors.greatestHeaderLength)
     }
 
     struct Case: CustomTestStringConvertible, Sendable {
         let testDescription: String
         let bytes: [UInt8]
-        let problem: ModelFileError.Problem
+        let problem: ModelHeaderError.Problem
 
-        init(_ name: String, _ bytes: [UInt8], _ problem: ModelFileError.Problem) {
+        init(_ name: String, _ bytes: [UInt8], _ problem: ModelHeaderError.Problem) {
             (testDescription, self.bytes, self.problem) = (name, bytes, problem)
         }
 
         /// A file with a header, and tensors of so many bytes.
-        init(_ name: String, _ header: String, data: Int = 0, _ problem: ModelFileError.Problem) {
+        init(_ name: String, _ header: String, data: Int = 0, _ problem: ModelHeaderError.Problem) {
             let length = (0..<8).map { UInt8(truncatingIfNeeded: header.utf8.count >> (8 * $0)) }
             self.init(name, length + Array(header.utf8) + [UInt8](repeating: 0, count: data), problem)
         }
 
         /// A file with this metadata.
-        init(_ name: String, metadata: String, _ problem: ModelFileError.Problem) {
+        init(_ name: String, metadata: String, _ problem: ModelHeaderError.Problem) {
             self.init(name, "{\"__metadata__\":{\(metadata)}}", problem)
         }
     }
@@ -94,9 +95,9 @@ import Testing
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "Logo.imprint")
             try Data(testCase.bytes).write(to: file)
-            let error = #expect(throws: ModelFileError.self) { try ModelMetadata(contentsOf: file) }
-            #expect(error == ModelFileError(path: file.path, problem: testCase.problem))
-            #expect(throws: (any Error).self) { try WeightsFile(contentsOf: file) }
+            let error = #expect(throws: ModelHeaderError.self) { try ModelMetadata(contentsOf: file) }
+            #expect(error == ModelHeaderError(path: file.path, problem: testCase.problem))
+            #expect(throws: (any Error).self) { try ModelFile(contentsOf: file) }
         }
     }
 
@@ -108,7 +109,7 @@ import Testing
             let bytes = try Data(contentsOf: file)
             for count in stride(from: 0, to: bytes.count, by: 97) {
                 try bytes.prefix(count).write(to: file)
-                #expect(throws: ModelFileError.self) { try ModelMetadata(contentsOf: file) }
+                #expect(throws: ModelHeaderError.self) { try ModelMetadata(contentsOf: file) }
             }
         }
     }
@@ -117,7 +118,7 @@ import Testing
     func unreadable() throws {
         try withTemporaryFolder { folder in
             for file in [folder, folder.appending(path: "none.imprint")] {
-                let error = #expect(throws: ModelFileError.self) { try ModelMetadata(contentsOf: file) }
+                let error = #expect(throws: ModelHeaderError.self) { try ModelMetadata(contentsOf: file) }
                 #expect(error?.description.hasPrefix("\(file.path): ") == true)
             }
         }

@@ -1,5 +1,7 @@
 import Foundation
 import Imprint
+import ImprintModel
+import ImprintTraining
 import TestSupport
 import Testing
 

@@ -5,17 +5,18 @@ import Testing
 
 @Suite struct ActivationsTests {
     static let activations: [any Layer] = [
-        ReLU(), ReLU6(), LeakyReLU(), Sigmoid(), HardSwish(), Clip(minimum: -2, maximum: 1), HardSigmoid(), PReLU(),
+        ReLU(), ReLU6(), LeakyReLU(), Sigmoid(), HardSwish(), ClipLayer(minimum: -2, maximum: 1), HardSigmoid(),
+        PReLU(),
         PReLU(isShared: true), ELU(), Swish(), Tanh(), Softplus(), Affine(extent: .values),
         LocalResponseNormalization(size: 1), GELU(), GELU(approximatesTanh: true), Erf(),
     ]
 
     private func predict(_ layer: any Layer, _ values: [Float]) throws -> [Float] {
         let network = try Network(
-            name: "activation", input: Shape(channels: values.count),
+            name: "activation", input: TensorShape(channels: values.count),
             nodes: [Network.Node(name: "activation", layer: layer, inputs: [Network.inputName])])
-        let plan = try Plan(
-            network, parameters: try Parameters(network, seed: 1), options: Plan.Options(batchSize: 1))
+        let plan = try ExecutionPlan(
+            network, parameters: try Parameters(network, seed: 1), options: ExecutionPlan.Options(batchSize: 1))
         _ = plan.input.update(from: values)
         plan.forward(count: 1)
         return Array(plan.output)
@@ -39,8 +40,8 @@ import Testing
         #expect(try predict(ReLU6(), [-.infinity, .infinity]) == [0, 6])
         #expect(try predict(LeakyReLU(slope: 0.5), [-.infinity, .infinity]) == [-.infinity, .infinity])
         #expect(try predict(Sigmoid(), [-.infinity, .infinity]) == [0, 1])
-        #expect(try predict(Clip(minimum: -1, maximum: .infinity), [-.infinity, .infinity]) == [-1, .infinity])
-        #expect(try predict(Clip(minimum: -.infinity, maximum: 2), [-.infinity, .infinity]) == [-.infinity, 2])
+        #expect(try predict(ClipLayer(minimum: -1, maximum: .infinity), [-.infinity, .infinity]) == [-1, .infinity])
+        #expect(try predict(ClipLayer(minimum: -.infinity, maximum: 2), [-.infinity, .infinity]) == [-.infinity, 2])
         #expect(try predict(HardSigmoid(), [-.infinity, .infinity]) == [0, 1])
         #expect(try predict(ELU(alpha: 0.5), [-.infinity, .infinity]) == [-0.5, .infinity])
         #expect(try predict(Tanh(), [-.infinity, .infinity]) == [-1, 1])
@@ -75,17 +76,17 @@ import Testing
     @Test("Of several NaN and numbers the largest is NaN, whichever comes first", arguments: [1, 16, 67])
     func maximum(count: Int) throws {
         let network = try Network(
-            name: "largest", input: Shape(channels: 2 * count),
+            name: "largest", input: TensorShape(channels: 2 * count),
             nodes: [
                 Network.Node(name: "a", layer: SelectChannels(channels: Array(0..<count)), inputs: ["input"]),
                 Network.Node(name: "b", layer: SelectChannels(channels: Array(count..<2 * count)), inputs: ["input"]),
-                Network.Node(name: "largest", layer: Maximum(), inputs: ["a", "b"]),
+                Network.Node(name: "largest", layer: MaximumLayer(), inputs: ["a", "b"]),
             ])
         for (a, b) in [(Float.nan, 1), (1, Float.nan)] as [(Float, Float)] {
-            for mode in [Plan.Mode.prediction, .training] {
-                let plan = try Plan(
+            for mode in [ExecutionPlan.Mode.prediction, .training] {
+                let plan = try ExecutionPlan(
                     network, parameters: try Parameters(network, seed: 1),
-                    options: Plan.Options(batchSize: 1, mode: mode, inputGradient: mode == .training))
+                    options: ExecutionPlan.Options(batchSize: 1, mode: mode, inputGradient: mode == .training))
                 _ = plan.input.update(
                     from: [Float](repeating: a, count: count) + [Float](repeating: b, count: count))
                 plan.forward(count: 1)
@@ -101,7 +102,7 @@ import Testing
         for entry in ParameterLayout(network).entries where entry.parameter.role == .weight {
             let parameters = try Parameters(network, seed: 1)
             parameters[entry.name] = [Float](repeating: .nan, count: entry.parameter.count)
-            let plan = try Plan(network, parameters: parameters, options: Plan.Options(batchSize: 1))
+            let plan = try ExecutionPlan(network, parameters: parameters, options: ExecutionPlan.Options(batchSize: 1))
             _ = plan.input.update(from: randomValues(plan.input.count, "image"))
             plan.forward(count: 1)
             #expect(plan.output.contains { !$0.isFinite }, "\(name) with NaN in \(entry.name)")

@@ -6,7 +6,7 @@ import Testing
 @Suite struct AdamWTests {
     private let dense: DensePlan
     private var parameters: Parameters { dense.parameters }
-    private var plan: Plan { dense.plan }
+    private var plan: ExecutionPlan { dense.plan }
 
     init() throws { dense = try DensePlan() }
 

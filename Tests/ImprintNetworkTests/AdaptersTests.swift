@@ -20,11 +20,11 @@ import Testing
 
     /// The results for two images.
     private func output(
-        _ network: Network, of input: [Float], _ parameters: Parameters, mode: Plan.Mode = .prediction
+        _ network: Network, of input: [Float], _ parameters: Parameters, mode: ExecutionPlan.Mode = .prediction
     ) throws -> [Float] {
         let own = try Parameters(ParameterLayout(network))
         for entry in own.layout.entries { own[entry.name] = parameters[entry.name] }
-        let plan = try Plan(network, parameters: own, options: Plan.Options(batchSize: 2, mode: mode))
+        let plan = try ExecutionPlan(network, parameters: own, options: ExecutionPlan.Options(batchSize: 2, mode: mode))
         _ = plan.input.update(from: input)
         plan.forward(count: 2)
         return Array(plan.output)
@@ -68,11 +68,11 @@ import Testing
     func crossing() throws {
         func network(_ last: String) throws -> Network {
             try Network(
-                name: "crossing", input: Shape(height: 8, width: 8, channels: 3),
+                name: "crossing", input: TensorShape(height: 8, width: 8, channels: 3),
                 nodes: [
                     node("a", convolution, "input"), node("b", convolution, "a"),
                     node("pool", MaxPool(kernelSize: 2), "b"), node("c", convolution, "pool"),
-                    node("short", MaxPool(kernelSize: 2), last), node("sum", Add(), "c", "short"),
+                    node("short", MaxPool(kernelSize: 2), last), node("sum", AddLayer(), "c", "short"),
                     node("mean", GlobalAveragePool(), "sum"), node("head", Dense(outputChannels: 2), "mean"),
                 ])
         }
@@ -91,16 +91,16 @@ import Testing
 
     @Test("A network without a head has nothing to adapt, and one of a head alone no parts") func noHead() throws {
         let headless = try Network(
-            name: "headless", input: Shape(height: 4, width: 4, channels: 3),
+            name: "headless", input: TensorShape(height: 4, width: 4, channels: 3),
             nodes: [node("a", convolution, "input"), node("mean", GlobalAveragePool(), "a")])
         #expect(try headless.greatestAdaptedBlocks == 0 && headless.split(beforeLast: 0) == nil)
         let adapted = try headless.withAdapters(rank: 2)
         #expect(adapted.adapters == [.factors(node: "a", left: "a.left", right: "a.right")])
         let alone = try Network(
-            name: "alone", input: Shape(channels: 3), nodes: [node("head", Dense(outputChannels: 2), "input")])
+            name: "alone", input: TensorShape(channels: 3), nodes: [node("head", Dense(outputChannels: 2), "input")])
         #expect(try alone.greatestAdaptedBlocks == 0 && alone.split(beforeLast: 0) == nil)
         #expect(try alone.withAdapters(rank: 1).adapters == [.whole(node: "head", change: "head.change")])
-        let spots = try Network.logospot(marks: 2)
+        let spots = try Network.logoDetector(marks: 2)
         #expect(spots.greatestAdaptedBlocks == 0)
         #expect(try spots.split(beforeLast: 0)?.head.nodes.map(\.name) == ["head"])
     }
@@ -109,7 +109,7 @@ import Testing
     private static let shapes: [GradientCheckTests.Case] = [
         GradientCheckTests.Case(7, 5, 2, Convolution(outputChannels: 3, kernelSize: 3, padding: .same)),
         GradientCheckTests.Case(
-            7, 5, 3, Convolution(outputChannels: 4, kernelSize: Size(height: 2, width: 3), stride: 2, hasBias: false),
+            7, 5, 3, Convolution(outputChannels: 4, kernelSize: Size2D(height: 2, width: 3), stride: 2, hasBias: false),
             BatchNormalization(), ReLU()),
         GradientCheckTests.Case(
             9, 8, 2, Convolution(outputChannels: 3, kernelSize: 3, padding: .all(2), dilation: 2), ReLU6()),
@@ -247,9 +247,9 @@ import Testing
         let adapted = try plain.withAdapters(rank: 2)
         let parameters = try adaptedParameters(adapted, try randomParameters(plain, seed: 2), addends: 0.1)
         let before = try parameters.copy()
-        let plan = try Plan(
+        let plan = try ExecutionPlan(
             adapted.network, parameters: parameters,
-            options: Plan.Options(batchSize: 3, mode: .training, frozen: adapted.frozen))
+            options: ExecutionPlan.Options(batchSize: 3, mode: .training, frozen: adapted.frozen))
         // Without decay, so that it is gradients that change them.
         let optimizer = try AdamW(.init(learningRate: 0.01, weightDecay: 0), for: parameters.layout)
         for step in 0..<3 {
@@ -277,9 +277,10 @@ import Testing
         ]
         for head in heads {
             let network = try Network(
-                name: "x", input: Shape(height: 4, width: 4, channels: 3), nodes: [mean, node("head", head, "mean")])
+                name: "x", input: TensorShape(height: 4, width: 4, channels: 3),
+                nodes: [mean, node("head", head, "mean")])
             let wider = try network.replacingHead(outputs: 5)
-            #expect(wider.output == Shape(channels: 5) && wider.tunedPlace == network.tunedPlace)
+            #expect(wider.output == TensorShape(channels: 5) && wider.tunedPlace == network.tunedPlace)
             #expect(ParameterLayout(wider).entries.map(\.name) == ParameterLayout(network).entries.map(\.name))
             #expect(try wider.replacingHead(outputs: 2) == network)
         }

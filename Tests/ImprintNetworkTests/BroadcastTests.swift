@@ -7,7 +7,7 @@ import Testing
 @Suite struct BroadcastTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let layer: any Layer
-        let input: Shape
+        let input: TensorShape
         /// For each operand the axes along which it has length 1, as the mean over them; none is the input itself.
         let operands: [MeanAxes]
         var testDescription: String { "\(layer) over \(input): axes \(operands.map(\.rawValue))" }
@@ -16,7 +16,7 @@ import Testing
             var nodes: [Network.Node] = []
             let names = operands.enumerated().map { place, axes in
                 if axes.isEmpty { return Network.inputName }
-                nodes.append(Network.Node(name: "x\(place)", layer: Mean(axes: axes), inputs: [Network.inputName]))
+                nodes.append(Network.Node(name: "x\(place)", layer: MeanLayer(axes: axes), inputs: [Network.inputName]))
                 return "x\(place)"
             }
             nodes.append(Network.Node(name: "result", layer: layer, inputs: names))
@@ -47,12 +47,13 @@ import Testing
             [[], [.height, .width, .channels]], [[], [.height, .channels], .width],
         ]
         let shapes = [
-            Shape(channels: 5), Shape(height: 1, width: 6, channels: 3), Shape(height: 6, width: 1, channels: 3),
-            Shape(height: 3, width: 5, channels: 1), Shape(height: 5, width: 4, channels: 17),
+            TensorShape(channels: 5), TensorShape(height: 1, width: 6, channels: 3),
+            TensorShape(height: 6, width: 1, channels: 3),
+            TensorShape(height: 3, width: 5, channels: 1), TensorShape(height: 5, width: 4, channels: 17),
         ]
-        let large = Shape(height: 9, width: 13, channels: 300)
+        let large = TensorShape(height: 9, width: 13, channels: 300)
         var cases: [Case] = []
-        for layer in [Multiply(), Add()] as [any Layer] {
+        for layer in [MultiplyLayer(), AddLayer()] as [any Layer] {
             for shape in shapes { cases += operands.map { Case(layer: layer, input: shape, operands: $0) } }
             cases.append(Case(layer: layer, input: large, operands: [[], [.height, .width]]))
         }
@@ -63,9 +64,10 @@ import Testing
         _ example: Case, workers: Int = 1
     ) throws -> (input: [Float], output: [Float], outputGradient: [Float], inputGradient: [Float]) {
         let network = try example.network()
-        let plan = try Plan(
+        let plan = try ExecutionPlan(
             network, parameters: try Parameters(network, seed: 1),
-            options: Plan.Options(batchSize: 3, mode: .training, workers: Workers(workers), inputGradient: true))
+            options: ExecutionPlan.Options(
+                batchSize: 3, mode: .training, workers: Workers(workers), inputGradient: true))
         plan.poison(keeping: [])
         let input = randomValues(plan.input.count, "input").map { $0 + 0.5 }
         let outputGradient = randomValues(plan.output.count, "output gradient")
@@ -80,7 +82,7 @@ import Testing
     @Test("Results and gradients are those of the formulas", arguments: cases)
     func formulas(_ example: Case) throws {
         let (input, output, outputGradient, inputGradient) = try run(example)
-        let isProduct = example.layer is Multiply
+        let isProduct = example.layer is MultiplyLayer
         // Along an axis that no operand has, the result has length 1 too.
         let shape = try example.network().output
         try #require(shape == example.input)
@@ -119,14 +121,14 @@ import Testing
     @Test("Inputs of the same shape are added as they always were")
     func sameShapes() throws {
         let network = try Network(
-            name: "sum", input: Shape(height: 3, width: 5, channels: 7),
+            name: "sum", input: TensorShape(height: 3, width: 5, channels: 7),
             nodes: [
                 Network.Node(name: "s", layer: Tanh(), inputs: ["input"]),
-                Network.Node(name: "sum", layer: Add(), inputs: ["input", "s", "input"]),
+                Network.Node(name: "sum", layer: AddLayer(), inputs: ["input", "s", "input"]),
             ])
-        let plan = try Plan(
+        let plan = try ExecutionPlan(
             network, parameters: try Parameters(network, seed: 1),
-            options: Plan.Options(batchSize: 2, mode: .training, inputGradient: true))
+            options: ExecutionPlan.Options(batchSize: 2, mode: .training, inputGradient: true))
         let x = randomValues(plan.input.count, "input")
         _ = plan.input.update(from: x)
         plan.forward(count: 2)

@@ -5,17 +5,18 @@ import Testing
 /// A plan of one dense layer whose gradients a test sets.
 struct DensePlan {
     let parameters: Parameters
-    let plan: Plan
+    let plan: ExecutionPlan
 
     /// Three inputs and two outputs, so that the tensors end before their places in the buffer do.
     init() throws {
         let network = try Network(
-            name: "dense", input: Shape(channels: 3),
+            name: "dense", input: TensorShape(channels: 3),
             nodes: [Network.Node(name: "dense", layer: Dense(outputChannels: 2), inputs: [Network.inputName])])
         parameters = try Parameters(network, seed: 1)
         parameters["dense.weight"] = [1, -2, 3, -4, 5, -6]
         parameters["dense.bias"] = [7, -8]
-        plan = try Plan(network, parameters: parameters, options: Plan.Options(batchSize: 1, mode: .training))
+        plan = try ExecutionPlan(
+            network, parameters: parameters, options: ExecutionPlan.Options(batchSize: 1, mode: .training))
     }
 
     func setGradients(weight: [Float], bias: [Float]) throws {

@@ -47,7 +47,7 @@ import Testing
     @Test("The formula, and the same bits on any number of threads", arguments: small + inPieces + manyImages)
     func formula(_ example: Case) throws {
         let (inputs, outputs, batch) = (example.inputs, example.outputs, example.batch)
-        var net = NetworkBuilder(name: "dense", input: Shape(channels: inputs))
+        var net = NetworkBuilder(name: "dense", input: TensorShape(channels: inputs))
         net.add(Dense(outputChannels: outputs), named: "dense")
         let network = try net.network()
         let parameters = try Parameters(ParameterLayout(network))
@@ -57,9 +57,9 @@ import Testing
         parameters["dense.bias"] = bias
 
         func run(_ workers: Int) throws -> Result {
-            let plan = try Plan(
+            let plan = try ExecutionPlan(
                 network, parameters: parameters,
-                options: Plan.Options(
+                options: ExecutionPlan.Options(
                     batchSize: batch + 1, mode: .training, workers: Workers(workers), inputGradient: true))
             plan.poison(keeping: [])
             plan.parameterGradients.update(repeating: .nan)

@@ -33,9 +33,10 @@ struct GradientCheck {
         for entry in parameters.layout.entries where avoidsKinks && entry.parameter.name == "shift" {
             parameters[entry.name] = parameters[entry.name]?.map { $0 + 3 }
         }
-        let plan = try Plan(
+        let plan = try ExecutionPlan(
             network, parameters: parameters,
-            options: Plan.Options(batchSize: batch, mode: .training, frozen: frozen, inputGradient: true, seed: 5))
+            options: ExecutionPlan.Options(
+                batchSize: batch, mode: .training, frozen: frozen, inputGradient: true, seed: 5))
         plan.poison(keeping: [])
         _ = plan.input.update(from: randomValues(plan.input.count, "input"))
         let factors = randomValues(plan.output.count, "loss")
@@ -87,7 +88,7 @@ struct GradientCheck {
         let noise: Double
     }
 
-    private func loss(_ plan: Plan, _ factors: [Float]) -> (value: Double, rounding: Double) {
+    private func loss(_ plan: ExecutionPlan, _ factors: [Float]) -> (value: Double, rounding: Double) {
         plan.resetRandomness()
         plan.forward(count: batch)
         var sum = 0.0
@@ -101,7 +102,7 @@ struct GradientCheck {
     }
 
     private func check(
-        _ tensor: Tensor, _ plan: Plan, _ factors: [Float], _ sourceLocation: SourceLocation
+        _ tensor: Tensor, _ plan: ExecutionPlan, _ factors: [Float], _ sourceLocation: SourceLocation
     ) -> (tried: Int, skipped: Int) {
         if let place = tensor.gradient.firstIndex(where: { !$0.isFinite }) {
             report(tensor, place, expected: "a number", sourceLocation)
@@ -186,7 +187,7 @@ func repeatedValues(_ count: Int, _ name: String) -> [Float] {
 
 /// Expects the same bits, which tell NaN from NaN and 0 from −0.
 ///
-/// `#expect` describes all that differs between two arrays, which takes forever where they are long.
+/// `#expect` describes all that differs between two arrays, which takes forever if they are long.
 func expectSameBits(
     _ actual: some Sequence<Float>, _ expected: some Sequence<Float>, _ what: String,
     sourceLocation: SourceLocation = #_sourceLocation
@@ -219,7 +220,7 @@ extension Parameters {
     var buffer: UnsafeMutableBufferPointer<Float> { UnsafeMutableBufferPointer(start: floats, count: layout.count) }
 }
 
-extension Plan {
+extension ExecutionPlan {
     /// Makes the next pass draw the masks of the first.
     func resetRandomness() { steps[0].context.randomness.step = 0 }
 
@@ -242,12 +243,12 @@ extension Plan {
                     UnsafeBufferPointer(start: activation.values, count: options.batchSize * activation.shape.count)))
         }
         for step in steps where step.runsBackward {
-            if step.layer.backwardReads.contains(.inputs) { step.context.inputs.forEach(keep) }
-            if step.layer.backwardReads.contains(.output) { keep(step.context.output) }
-            let memory = step.layer.memory(
+            if step.kernel.backwardReads.contains(.inputs) { step.context.inputs.forEach(keep) }
+            if step.kernel.backwardReads.contains(.output) { keep(step.context.output) }
+            let memory = step.kernel.memory(
                 MemoryRequest(
                     inputs: step.context.inputs.map(\.shape), output: step.context.output.shape,
-                    batch: options.batchSize, training: true, delaysArrangement: false, workers: options.workers,
+                    batch: options.batchSize, training: true, delaysPacking: false, workers: options.workers,
                     algorithm: step.context.algorithm))
             kept.append(UnsafeRawBufferPointer(start: step.context.saved, count: memory.saved))
         }

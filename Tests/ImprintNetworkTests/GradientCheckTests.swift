@@ -6,13 +6,13 @@ import Testing
 @Suite struct GradientCheckTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let testDescription: String
-        let input: Shape
+        let input: TensorShape
         let nodes: [Network.Node]
         let batch: Int
         let frozen: Set<String>
 
         /// Layers in a chain, or connected as the nodes say.
-        init(_ input: Shape, _ nodes: [Network.Node], batch: Int = 3, frozen: Set<String> = []) {
+        init(_ input: TensorShape, _ nodes: [Network.Node], batch: Int = 3, frozen: Set<String> = []) {
             let layers = nodes.map { "\($0.layer)" }.joined(separator: " → ")
             testDescription = "\(batch) x \(input): \(layers)\(frozen.isEmpty ? "" : ", frozen \(frozen.sorted())")"
             self.input = input
@@ -30,7 +30,7 @@ import Testing
                     name: "\(place + 1)", layer: layer, inputs: [place == 0 ? Network.inputName : "\(place)"])
             }
             self.init(
-                Shape(height: height, width: width, channels: channels), nodes, batch: batch, frozen: frozen)
+                TensorShape(height: height, width: width, channels: channels), nodes, batch: batch, frozen: frozen)
         }
 
         func check() throws {
@@ -51,17 +51,17 @@ import Testing
         Case(7, 5, 2, Convolution(outputChannels: 3, kernelSize: 2, stride: 3)),
         Case(2, 3, 2, Convolution(outputChannels: 2, kernelSize: 5, padding: .all(2), hasBias: false)),
         Case(6, 5, 2, Convolution(outputChannels: 3, kernelSize: 4, padding: .same)),
-        Case(6, 5, 3, Convolution(outputChannels: 2, kernelSize: Size(height: 2, width: 3), padding: .same)),
+        Case(6, 5, 3, Convolution(outputChannels: 2, kernelSize: Size2D(height: 2, width: 3), padding: .same)),
         Case(
             5, 4, 3,
             Convolution(
-                outputChannels: 2, kernelSize: 3, stride: Size(height: 1, width: 2),
+                outputChannels: 2, kernelSize: 3, stride: Size2D(height: 1, width: 2),
                 padding: .explicit(top: 0, left: 2, bottom: 1, right: 0))),
         Case(9, 8, 2, Convolution(outputChannels: 3, kernelSize: 3, padding: .same, dilation: 2)),
         Case(
             7, 9, 2,
             Convolution(
-                outputChannels: 2, kernelSize: 3, stride: 2, padding: .all(2), dilation: Size(height: 1, width: 3))),
+                outputChannels: 2, kernelSize: 3, stride: 2, padding: .all(2), dilation: Size2D(height: 1, width: 3))),
         Case(5, 5, 4, Convolution(outputChannels: 6, kernelSize: 3, padding: .same, groups: 2)),
         Case(5, 4, 4, Convolution(outputChannels: 6, kernelSize: 1, groups: 2), batch: 1),
         Case(5, 5, 3, Convolution(outputChannels: 6, kernelSize: 3, groups: 3, hasBias: false)),
@@ -116,7 +116,7 @@ import Testing
 
     /// The layers that imported networks bring along.
     static let imported: [Case] = {
-        let modes: [Pad.Mode] = [.constant(0.5), .reflect, .edge]
+        let modes: [PadLayer.Mode] = [.constant(0.5), .reflect, .edge]
         let axes: [MeanAxes] = [
             .height, .width, .channels, [.height, .width], [.width, .channels], [.height, .channels],
             [.height, .width, .channels],
@@ -126,8 +126,9 @@ import Testing
             Case(3, 5, 3, Affine(extent: .channels, hasScale: false)),
             Case(3, 5, 3, Affine(extent: .values, hasShift: false)),
             Case(1, 1, 1, Affine(extent: .values), batch: 2), Case(3, 5, 3, Affine(extent: .channels), frozen: ["1"]),
-            Case(3, 5, 3, Clip(minimum: -0.5, maximum: 0.25)), Case(3, 5, 3, Clip(minimum: -.infinity, maximum: 0.25)),
-            Case(3, 5, 3, Clip(minimum: -0.5, maximum: .infinity)),
+            Case(3, 5, 3, ClipLayer(minimum: -0.5, maximum: 0.25)),
+            Case(3, 5, 3, ClipLayer(minimum: -.infinity, maximum: 0.25)),
+            Case(3, 5, 3, ClipLayer(minimum: -0.5, maximum: .infinity)),
             Case(3, 5, 3, HardSigmoid()), Case(3, 5, 3, HardSigmoid(slope: -0.8, offset: 0.25)),
             Case(3, 5, 3, PReLU()), Case(3, 5, 17, PReLU(isShared: true)), Case(1, 1, 1, PReLU(), batch: 1),
             Case(3, 5, 3, PReLU(), frozen: ["1"]),
@@ -144,27 +145,28 @@ import Testing
             Case(
                 3, 2, 4,
                 TransposedConvolution(
-                    outputChannels: 2, kernelSize: 3, stride: Size(height: 2, width: 1), padding: .all(1),
-                    outputPadding: Size(height: 1, width: 0), dilation: Size(height: 1, width: 2), groups: 2,
+                    outputChannels: 2, kernelSize: 3, stride: Size2D(height: 2, width: 1), padding: .all(1),
+                    outputPadding: Size2D(height: 1, width: 0), dilation: Size2D(height: 1, width: 2), groups: 2,
                     hasBias: false), batch: 1),
             Case(2, 3, 3, TransposedConvolution(outputChannels: 3, kernelSize: 2, stride: 2, groups: 3)),
             Case(2, 3, 2, TransposedConvolution(outputChannels: 2, kernelSize: 3), frozen: ["1"]),
-            Case(2, 3, 1, UpsampleNearest(factor: Size(height: 3, width: 1)), batch: 1),
-            Case(2, 3, 2, UpsampleNearest(factor: Size(height: 1, width: 4))),
+            Case(2, 3, 1, UpsampleNearest(factor: Size2D(height: 3, width: 1)), batch: 1),
+            Case(2, 3, 2, UpsampleNearest(factor: Size2D(height: 1, width: 4))),
             Case(3, 4, 3, SelectChannels(channels: [2, 1, 0])), Case(3, 4, 5, SelectChannels(channels: [1, 2, 3])),
             Case(3, 4, 5, SelectChannels(channels: [4, 0, 1, 1, 0, 4, 1]), batch: 1),
         ]
-            + modes.map { Case(4, 5, 3, Pad(top: 1, left: 2, bottom: 3, right: 4, mode: $0)) }
-            + modes.map { Case(3, 4, 1, Pad(top: 0, left: 1, bottom: 0, right: 0, mode: $0), batch: 1) }
-            + axes.map { Case(3, 5, 4, Mean(axes: $0)) } + [Case(1, 1, 1, Mean(axes: .height), batch: 1)]
+            + modes.map { Case(4, 5, 3, PadLayer(top: 1, left: 2, bottom: 3, right: 4, mode: $0)) }
+            + modes.map { Case(3, 4, 1, PadLayer(top: 0, left: 1, bottom: 0, right: 0, mode: $0), batch: 1) }
+            + axes.map { Case(3, 5, 4, MeanLayer(axes: $0)) } + [Case(1, 1, 1, MeanLayer(axes: .height), batch: 1)]
     }()
 
-    /// Chains in which layers work in place where they can.
+    /// Chains in which layers work in place if they can.
     static let chains: [Case] = {
         let convolution = Convolution(outputChannels: 3, kernelSize: 3, padding: .same, hasBias: false)
         let activations: [any Layer] = [
             ReLU(), ReLU6(), LeakyReLU(slope: 0.1), Sigmoid(), HardSwish(), Dropout(rate: 0.3), PReLU(), Swish(),
-            Clip(minimum: 0, maximum: 1), Clip(minimum: -1, maximum: 1), HardSigmoid(slope: 0.5), ELU(), Tanh(),
+            ClipLayer(minimum: 0, maximum: 1), ClipLayer(minimum: -1, maximum: 1), HardSigmoid(slope: 0.5), ELU(),
+            Tanh(),
             Softplus(), GELU(), GELU(approximatesTanh: true), Erf(), LayerNormalization(),
             TransposedConvolution(outputChannels: 3, kernelSize: 2, stride: 2),
             Affine(extent: .channels), Affine(extent: .values, hasScale: false),
@@ -192,22 +194,25 @@ import Testing
         func node(_ name: String, _ layer: any Layer, _ inputs: String...) -> Network.Node {
             Network.Node(name: name, layer: layer, inputs: inputs)
         }
-        let image = Shape(height: 4, width: 3, channels: 2)
+        let image = TensorShape(height: 4, width: 3, channels: 2)
         func convolution(_ channels: Int = 3) -> Convolution {
             Convolution(outputChannels: channels, kernelSize: 3, padding: .same)
         }
         // Values on all sides of the corners at −3, 3 and 6.
         let large = Network.Node(
-            name: "large", layer: Add(), inputs: Array(repeating: Network.inputName, count: 7))
+            name: "large", layer: AddLayer(), inputs: Array(repeating: Network.inputName, count: 7))
         return [
             Case(image, [large, node("corners", ReLU6(), "large")]),
             Case(image, [large, node("corners", HardSwish(), "large")]),
-            Case(image, [node("twice", Add(), "input", "input")]),
+            Case(image, [node("twice", AddLayer(), "input", "input")]),
             Case(image, [node("twice", Concat(), "input", "input")], batch: 1),
-            Case(image, [node("a", convolution(), "input"), node("twice", Add(), "a", "a")]),
+            Case(image, [node("a", convolution(), "input"), node("twice", AddLayer(), "a", "a")]),
             Case(
                 image,
-                [node("a", convolution(), "input"), node("r", ReLU(), "a"), node("four", Add(), "r", "a", "r", "a")]),
+                [
+                    node("a", convolution(), "input"), node("r", ReLU(), "a"),
+                    node("four", AddLayer(), "r", "a", "r", "a"),
+                ]),
             Case(
                 image,
                 [
@@ -222,7 +227,7 @@ import Testing
                     node("a", convolution(), "input"), node("norm", BatchNormalization(), "a"),
                     node("r", ReLU(), "norm"), node("l", LeakyReLU(slope: 0.3), "norm"),
                     node("f", Flatten(), "norm"), node("v", Flatten(), "r"), node("w", Flatten(), "l"),
-                    node("sum", Add(), "f", "v", "w"),
+                    node("sum", AddLayer(), "f", "v", "w"),
                 ]),
             // The input is read by two nodes.
             Case(
@@ -230,14 +235,14 @@ import Testing
                 [
                     node("a", convolution(), "input"),
                     node("b", Convolution(outputChannels: 3, kernelSize: 1), "input"),
-                    node("sum", Add(), "a", "b"), node("r", ReLU(), "sum"),
+                    node("sum", AddLayer(), "a", "b"), node("r", ReLU(), "sum"),
                 ]),
             // A shortcut around a branch, whose end is frozen.
             Case(
                 image,
                 [
                     node("a", convolution(), "input"), node("r", ReLU(), "a"), node("b", convolution(), "r"),
-                    node("norm", BatchNormalization(), "b"), node("sum", Add(), "norm", "r"),
+                    node("norm", BatchNormalization(), "b"), node("sum", AddLayer(), "norm", "r"),
                     node("s", ReLU(), "sum"), node("mean", GlobalAveragePool(), "s"),
                 ], frozen: ["b", "norm"]),
             // Two branches that end in norms, with one activation behind their sum.
@@ -246,7 +251,7 @@ import Testing
                 [
                     node("a", convolution(), "input"), node("norm", BatchNormalization(), "a"),
                     node("b", convolution(), "input"), node("other", BatchNormalization(), "b"),
-                    node("sum", Add(), "norm", "other"), node("r", ReLU(), "sum"), node("c", convolution(), "r"),
+                    node("sum", AddLayer(), "norm", "other"), node("r", ReLU(), "sum"), node("c", convolution(), "r"),
                 ]),
             // Squeeze and excitation, with its shortcut.
             Case(
@@ -255,26 +260,26 @@ import Testing
                     node("a", convolution(), "input"), node("mean", GlobalAveragePool(), "a"),
                     node("less", Dense(outputChannels: 2), "mean"), node("s", Swish(), "less"),
                     node("more", Dense(outputChannels: 3), "s"), node("gate", Sigmoid(), "more"),
-                    node("weighed", Multiply(), "gate", "a"), node("sum", Add(), "weighed", "a"),
+                    node("weighed", MultiplyLayer(), "gate", "a"), node("sum", AddLayer(), "weighed", "a"),
                     node("b", convolution(), "sum"),
                 ]),
-            Case(image, [node("square", Multiply(), "input", "input")]),
+            Case(image, [node("square", MultiplyLayer(), "input", "input")]),
             Case(
                 image,
-                [node("a", convolution(2), "input"), node("cube", Multiply(), "a", "input", "a")]),
+                [node("a", convolution(2), "input"), node("cube", MultiplyLayer(), "a", "input", "a")]),
             Case(
                 image,
                 [
                     node("a", convolution(2), "input"), node("b", convolution(2), "input"),
-                    node("largest", Maximum(), "a", "input", "b"),
+                    node("largest", MaximumLayer(), "a", "input", "b"),
                 ]),
-            Case(image, [node("same", Maximum(), "input", "input")]),
+            Case(image, [node("same", MaximumLayer(), "input", "input")]),
             // A sum of what a norm reads and what it makes.
             Case(
                 image,
                 [
                     node("a", convolution(), "input"), node("norm", BatchNormalization(), "a"),
-                    node("sum", Add(), "a", "norm"), node("r", ReLU6(), "sum"), node("c", convolution(), "r"),
+                    node("sum", AddLayer(), "a", "norm"), node("r", ReLU6(), "sum"), node("c", convolution(), "r"),
                 ]),
         ]
     }()
@@ -287,16 +292,16 @@ import Testing
             [.width, [.height, .width], .height, [.width, .channels]], [[], .channels, [], [.height, .width]],
         ]
         return operands.flatMap { axes in
-            [Multiply(), Add()].map { (layer: any Layer) in
+            [MultiplyLayer(), AddLayer()].map { (layer: any Layer) in
                 var nodes: [Network.Node] = []
                 let names = axes.enumerated().map { place, axes in
                     if axes.isEmpty { return Network.inputName }
                     nodes.append(
-                        Network.Node(name: "x\(place)", layer: Mean(axes: axes), inputs: [Network.inputName]))
+                        Network.Node(name: "x\(place)", layer: MeanLayer(axes: axes), inputs: [Network.inputName]))
                     return "x\(place)"
                 }
                 nodes.append(Network.Node(name: "result", layer: layer, inputs: names))
-                return Case(Shape(height: 4, width: 3, channels: 18), nodes, batch: axes.count)
+                return Case(TensorShape(height: 4, width: 3, channels: 18), nodes, batch: axes.count)
             }
         }
     }()
@@ -315,7 +320,7 @@ import Testing
     func everyKind() {
         let layers = Self.convolutions + Self.pools + Self.others + Self.imported
         let checked = (layers + Self.chains + Self.graphs).flatMap { $0.nodes }
-        #expect(Set(checked.map { type(of: $0.layer).kind }) == Set(layerKinds.map { $0.kind }))
+        #expect(Set(checked.map { type(of: $0.layer).kind }) == Set(LayerRegistry.all.map { $0.kind }))
     }
 
     struct WholeNetwork: Sendable {

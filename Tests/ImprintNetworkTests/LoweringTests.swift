@@ -52,7 +52,7 @@ import Testing
 
     /// Two branches that meet in a sum, with a ReLU and a convolution behind it.
     private static let shortcut = branches(
-        node("sum", Add(), "n", "m"), node("r", ReLU(), "sum"), convolution("d", "r"))
+        node("sum", AddLayer(), "n", "m"), node("r", ReLU(), "sum"), convolution("d", "r"))
 
     static let together = [
         Case(
@@ -74,36 +74,37 @@ import Testing
             "the later of two branches takes the sum", shortcut, training: ["a", "m", "b", "n+sum+r", "d"],
             prediction: ["a+m", "b+n+sum+r", "d"]),
         Case(
-            "whatever the order of the sum's inputs", branches(node("sum", Add(), "m", "n")),
+            "whatever the order of the sum's inputs", branches(node("sum", AddLayer(), "m", "n")),
             training: ["a", "m", "b", "n+sum"], prediction: ["a+m", "b+n+sum"]),
         Case(
             "and whatever that of the norms",
             [
                 convolution("a"), convolution("b"), node("n", BatchNormalization(), "b"),
-                node("m", BatchNormalization(), "a"), node("sum", Add(), "n", "m"),
+                node("m", BatchNormalization(), "a"), node("sum", AddLayer(), "n", "m"),
             ], training: ["a", "b", "n", "m+sum"], prediction: ["a+m", "b+n+sum"]),
         Case(
             "a sum with the input and no pool behind it",
             [
-                node("n", BatchNormalization(), "input"), node("sum", Add(), "input", "n"), node("r", ReLU(), "sum"),
+                node("n", BatchNormalization(), "input"), node("sum", AddLayer(), "input", "n"),
+                node("r", ReLU(), "sum"),
                 node("p", pool, "r"),
             ], training: ["n+sum+r", "p"], prediction: ["n+sum+r", "p"]),
         Case(
             "convolutions without norms",
             [
-                convolution(), node("r", ReLU(), "c"), convolution("d", "r"), node("sum", Add(), "r", "d"),
+                convolution(), node("r", ReLU(), "c"), convolution("d", "r"), node("sum", AddLayer(), "r", "d"),
                 node("s", ReLU6(), "sum"),
             ], training: ["c", "r", "d", "sum", "s"], prediction: ["c+r", "d+sum+s"]),
         Case(
             "a sum before the norm",
             [
-                convolution(), node("sum", Add(), "c", "input"), node("n", BatchNormalization(), "sum"),
+                convolution(), node("sum", AddLayer(), "c", "input"), node("n", BatchNormalization(), "sum"),
                 node("r", ReLU(), "n"), convolution("d", "r"),
             ], training: ["c", "sum", "n+r", "d"], prediction: ["c+sum", "n+r", "d"]),
         Case(
             "a convolution that two read",
             [
-                convolution(), node("n", BatchNormalization(), "c"), node("sum", Add(), "n", "c"),
+                convolution(), node("n", BatchNormalization(), "c"), node("sum", AddLayer(), "n", "c"),
                 node("r", ReLU(), "sum"),
             ], training: ["c", "n+sum+r"], prediction: ["c", "n+sum+r"]),
         Case(
@@ -138,18 +139,21 @@ import Testing
     static let activations = [
         Case(
             "a clip at 0",
-            [convolution(), node("n", BatchNormalization(), "c"), node("r", Clip(minimum: 0, maximum: 2), "n")],
+            [convolution(), node("n", BatchNormalization(), "c"), node("r", ClipLayer(minimum: 0, maximum: 2), "n")],
             training: ["c", "n+r"], prediction: ["c+n+r"]),
         Case(
             "a clip elsewhere",
-            [convolution(), node("n", BatchNormalization(), "c"), node("r", Clip(minimum: -1, maximum: 2), "n")],
+            [convolution(), node("n", BatchNormalization(), "c"), node("r", ClipLayer(minimum: -1, maximum: 2), "n")],
             training: ["c", "n", "r"], prediction: ["c+n", "r"]),
         Case(
             "swish", [convolution(), node("n", BatchNormalization(), "c"), node("s", Swish(), "n")],
             training: ["c", "n", "s"], prediction: ["c+n+s"]),
         Case(
             "hard swish behind a sum",
-            [convolution(), node("sum", Add(), "c", "input"), node("s", HardSwish(), "sum"), convolution("d", "s")],
+            [
+                convolution(), node("sum", AddLayer(), "c", "input"), node("s", HardSwish(), "sum"),
+                convolution("d", "s"),
+            ],
             training: ["c", "sum", "s", "d"], prediction: ["c+sum+s", "d"]),
         Case(
             "swish behind ReLU",
@@ -159,7 +163,7 @@ import Testing
             "a sum with one number for each channel",
             [
                 convolution(), node("n", BatchNormalization(), "c"), node("m", GlobalAveragePool(), "input"),
-                node("sum", Add(), "n", "m"), node("r", ReLU(), "sum"),
+                node("sum", AddLayer(), "n", "m"), node("r", ReLU(), "sum"),
             ], training: ["c", "n", "m", "sum", "r"], prediction: ["c+n", "m", "sum", "r"]),
         Case(
             "a pool that rounds up",
@@ -178,21 +182,21 @@ import Testing
                 "two readers",
                 [
                     convolution(), node("n", BatchNormalization(), "c"), node("r", ReLU(), "n"),
-                    node("s", Add(), "r", "n"),
+                    node("s", AddLayer(), "r", "n"),
                 ], training: ["c", "n", "r", "s"], prediction: ["c+n", "r", "s"]),
             Case(
                 "one reader that reads twice",
-                [convolution(), node("n", BatchNormalization(), "c"), node("s", Add(), "n", "n")],
+                [convolution(), node("n", BatchNormalization(), "c"), node("s", AddLayer(), "n", "n")],
                 training: ["c", "n", "s"], prediction: ["c+n", "s"]),
             Case(
-                "a sum of three", branches(node("sum", Add(), "n", "m", "a")),
+                "a sum of three", branches(node("sum", AddLayer(), "n", "m", "a")),
                 training: ["a", "m", "b", "n", "sum"], prediction: ["a", "m", "b+n", "sum"]),
             Case(
                 "a pool that is read with what it pools",
                 [
                     convolution(), node("n", BatchNormalization(), "c"), node("r", ReLU(), "n"), node("p", pool, "r"),
                     node("f", GlobalAveragePool(), "r"), node("g", GlobalAveragePool(), "p"),
-                    node("s", Add(), "f", "g"),
+                    node("s", AddLayer(), "f", "g"),
                 ], training: ["c", "n+r", "p", "f", "g", "s"], prediction: ["c+n+r", "p", "f", "g", "s"]),
             Case(
                 "another activation",
@@ -206,7 +210,7 @@ import Testing
         + [
             MaxPool(kernelSize: 3, stride: 2), MaxPool(kernelSize: 2, stride: 1),
             MaxPool(kernelSize: 2, padding: .all(1)),
-            MaxPool(kernelSize: 2, padding: .same), MaxPool(kernelSize: Size(height: 1, width: 2)),
+            MaxPool(kernelSize: 2, padding: .same), MaxPool(kernelSize: Size2D(height: 1, width: 2)),
         ].map { pool in
             Case(
                 "\(pool)",
@@ -214,14 +218,14 @@ import Testing
                 training: ["c", "n+r", "p"], prediction: ["c+n+r", "p"])
         }
 
-    private func plan(_ example: Case, _ mode: Plan.Mode) throws -> Plan {
+    private func plan(_ example: Case, _ mode: ExecutionPlan.Mode) throws -> ExecutionPlan {
         let network = try Network(
-            name: example.testDescription, input: Shape(height: 5, width: 6, channels: 3), nodes: example.nodes)
-        return try Plan(
+            name: example.testDescription, input: TensorShape(height: 5, width: 6, channels: 3), nodes: example.nodes)
+        return try ExecutionPlan(
             network, parameters: Parameters(network, seed: 1),
             options: mode == .prediction
-                ? Plan.Options(batchSize: 2)
-                : Plan.Options(
+                ? ExecutionPlan.Options(batchSize: 2)
+                : ExecutionPlan.Options(
                     batchSize: 2, mode: .training, frozen: example.frozen, inputGradient: example.inputGradient))
     }
 
@@ -243,7 +247,7 @@ import Testing
         "Each operation reads the results of those before it, the shortcut last",
         arguments: together + activations + apart)
     func sources(_ example: Case) throws {
-        for mode in [Plan.Mode.training, .prediction] {
+        for mode in [ExecutionPlan.Mode.training, .prediction] {
             let plan = try plan(example, mode)
             for (place, step) in plan.steps.enumerated() {
                 let nodes = step.operation.places
@@ -258,26 +262,26 @@ import Testing
 
     @Test("A convolution that stays as it is keeps prepared weights, another one does not")
     func preparedConvolutions() throws {
-        func prepared(_ frozen: Set<String>, _ mode: Plan.Mode = .training) throws -> [String] {
+        func transformedWeights(_ frozen: Set<String>, _ mode: ExecutionPlan.Mode = .training) throws -> [String] {
             let example = Case("", Self.chain, frozen: frozen, training: [], prediction: [])
-            return try plan(example, mode).steps.filter { $0.layer is PreparedConvolution }.map(\.name)
+            return try plan(example, mode).steps.filter { $0.kernel is PrepackedConvolution }.map(\.name)
         }
-        #expect(try prepared([]) == [])
-        #expect(try prepared(["c"]) == ["c"])
-        #expect(try prepared(["d"]) == [])
-        #expect(try prepared(["c", "n"]) == ["c+n+r"])
-        #expect(try prepared([], .prediction) == ["c+n+r", "d"])
+        #expect(try transformedWeights([]) == [])
+        #expect(try transformedWeights(["c"]) == ["c"])
+        #expect(try transformedWeights(["d"]) == [])
+        #expect(try transformedWeights(["c", "n"]) == ["c+n+r"])
+        #expect(try transformedWeights([], .prediction) == ["c+n+r", "d"])
     }
 
     @Test("The summary says what the first layer is, and the shape of the last one's result")
     func summary() throws {
         let training = try plan(Self.together[0], .training).summary[1]
         #expect(training.kind == "batchNormalization")
-        #expect(training.output == Shape(height: 2, width: 3, channels: 3))
+        #expect(training.output == TensorShape(height: 2, width: 3, channels: 3))
         #expect(training.parameterCount == 6)
         let prediction = try plan(Self.together[0], .prediction).summary[0]
         #expect(prediction.kind == "convolution")
-        #expect(prediction.output == Shape(height: 5, width: 6, channels: 3))
+        #expect(prediction.output == TensorShape(height: 5, width: 6, channels: 3))
         #expect(prediction.parameterCount == 3 * 3 + 3 + 6)
     }
 
@@ -292,12 +296,12 @@ import Testing
         #expect(try isInPlace([Self.convolution(), norm("c"), Self.node("r", ReLU(), "n")], at: 1))
         // The sigmoid reads its result again; the other has two readers; the last one is the network's input.
         #expect(try !isInPlace([Self.convolution(), Self.node("s", Sigmoid(), "c"), norm("s")], at: 2))
-        #expect(try !isInPlace([Self.convolution(), norm("c"), Self.node("s", Add(), "n", "c")], at: 1))
+        #expect(try !isInPlace([Self.convolution(), norm("c"), Self.node("s", AddLayer(), "n", "c")], at: 1))
         let network = try Network(
-            name: "norm", input: Shape(channels: 3), nodes: [norm(Network.inputName)])
-        let first = try Plan(
+            name: "norm", input: TensorShape(channels: 3), nodes: [norm(Network.inputName)])
+        let first = try ExecutionPlan(
             network, parameters: Parameters(network, seed: 1),
-            options: Plan.Options(batchSize: 2, mode: .training, inputGradient: true))
+            options: ExecutionPlan.Options(batchSize: 2, mode: .training, inputGradient: true))
         let input = first.steps[0].context.input
         #expect(input.gradient != nil && input.gradient != input.values)
     }

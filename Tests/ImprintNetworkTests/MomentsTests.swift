@@ -93,13 +93,13 @@ import Testing
 
     struct Maker: Sendable, CustomTestStringConvertible {
         let layer: Convolution
-        let input: Shape
+        let input: TensorShape
         let algorithm: Algorithm
         /// How many images there are, in the first pass and in the second.
         let images: (Int, Int)
         var testDescription: String { "\(images.0) and \(images.1) x \(input): \(layer)" }
 
-        init(_ layer: Convolution, over input: Shape, as algorithm: Algorithm, images: (Int, Int)) {
+        init(_ layer: Convolution, over input: TensorShape, as algorithm: Algorithm, images: (Int, Int)) {
             self.layer = layer
             self.input = input
             self.algorithm = algorithm
@@ -110,20 +110,21 @@ import Testing
     static let makers = [
         Maker(
             Convolution(outputChannels: 17, kernelSize: 3, padding: .same, groups: 17),
-            over: Shape(height: 5, width: 4, channels: 17), as: .direct, images: (6, 2)),
+            over: TensorShape(height: 5, width: 4, channels: 17), as: .direct, images: (6, 2)),
         Maker(
-            Convolution(outputChannels: 19, kernelSize: 3, stride: 2), over: Shape(height: 11, width: 12, channels: 40),
+            Convolution(outputChannels: 19, kernelSize: 3, stride: 2),
+            over: TensorShape(height: 11, width: 12, channels: 40),
             as: .im2col, images: (20, 9)),
         Maker(
-            Convolution(outputChannels: 32, kernelSize: 1), over: Shape(height: 9, width: 11, channels: 64),
+            Convolution(outputChannels: 32, kernelSize: 1), over: TensorShape(height: 9, width: 11, channels: 64),
             as: .matrixProduct, images: (25, 3)),
         Maker(
             Convolution(outputChannels: 24, kernelSize: 3, padding: .same),
-            over: Shape(height: 13, width: 14, channels: 16), as: .winograd, images: (9, 4)),
+            over: TensorShape(height: 13, width: 14, channels: 16), as: .winograd, images: (9, 4)),
         // Two groups of blocks, then one.
         Maker(
             Convolution(outputChannels: 1824, kernelSize: 3, padding: .same, hasBias: false),
-            over: Shape(height: 5, width: 5, channels: 16), as: .winograd, images: (29, 15)),
+            over: TensorShape(height: 5, width: 5, channels: 16), as: .winograd, images: (29, 15)),
     ]
 
     @Test("Convolutions record all that they make, and no more than that", arguments: makers, [1, 3])
@@ -137,9 +138,9 @@ import Testing
         let parameters = try Parameters(ParameterLayout(network))
         let weight = try #require(parameters.layout["convolution.weight"])
         parameters[weight.name] = repeatedValues(weight.parameter.count, "weight")
-        let plan = try Plan(
+        let plan = try ExecutionPlan(
             network, parameters: parameters,
-            options: Plan.Options(batchSize: maker.images.0, mode: .training, workers: Workers(workers)))
+            options: ExecutionPlan.Options(batchSize: maker.images.0, mode: .training, workers: Workers(workers)))
         let context = plan.steps[0].context
         #expect(context.outputMoments != nil && context.algorithm == maker.algorithm)
         let channels = context.output.shape.channels

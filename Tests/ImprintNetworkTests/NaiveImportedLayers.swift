@@ -14,9 +14,10 @@ struct NaiveSums: NaiveLayer {
     /// What the results start from.
     let start: [Double]
 
-    /// The terms of a result of this shape, from each of its places and channels; its constant where there are none.
+    /// The terms of a result of this shape, from each of its places and channels; its constant if there are none.
     init(
-        _ output: Shape, constant: Double = 0, _ terms: (_ row: Int, _ column: Int, _ channel: Int) -> [(Int, Double)]
+        _ output: TensorShape, constant: Double = 0,
+        _ terms: (_ row: Int, _ column: Int, _ channel: Int) -> [(Int, Double)]
     ) {
         var all: [Term] = []
         var start = [Double](repeating: 0, count: output.count)
@@ -43,8 +44,8 @@ struct NaiveSums: NaiveLayer {
         return NaiveResult(output: y, inputGradient: dx, parameterGradients: [])
     }
 
-    static func pad(_ input: Shape, _ layer: Pad) -> NaiveSums {
-        let output = Shape(
+    static func pad(_ input: TensorShape, _ layer: PadLayer) -> NaiveSums {
+        let output = TensorShape(
             height: layer.top + input.height + layer.bottom, width: layer.left + input.width + layer.right,
             channels: input.channels)
         func source(_ place: Int, _ length: Int) -> Int? {
@@ -64,8 +65,8 @@ struct NaiveSums: NaiveLayer {
         }
     }
 
-    static func upsample(_ input: Shape, _ factor: Size) -> NaiveSums {
-        let output = Shape(
+    static func upsample(_ input: TensorShape, _ factor: Size2D) -> NaiveSums {
+        let output = TensorShape(
             height: input.height * factor.height, width: input.width * factor.width, channels: input.channels)
         return NaiveSums(output) { row, column, channel in
             let pixel = row / factor.height * input.width + column / factor.width
@@ -73,14 +74,15 @@ struct NaiveSums: NaiveLayer {
         }
     }
 
-    static func select(_ input: Shape, _ channels: [Int]) -> NaiveSums {
-        NaiveSums(Shape(height: input.height, width: input.width, channels: channels.count)) { row, column, channel in
+    static func select(_ input: TensorShape, _ channels: [Int]) -> NaiveSums {
+        NaiveSums(TensorShape(height: input.height, width: input.width, channels: channels.count)) {
+            row, column, channel in
             [((row * input.width + column) * input.channels + channels[channel], 1)]
         }
     }
 
-    static func mean(_ input: Shape, _ axes: MeanAxes) -> NaiveSums {
-        let output = Shape(
+    static func mean(_ input: TensorShape, _ axes: MeanAxes) -> NaiveSums {
+        let output = TensorShape(
             height: axes.contains(.height) ? 1 : input.height, width: axes.contains(.width) ? 1 : input.width,
             channels: axes.contains(.channels) ? 1 : input.channels)
         let weight = Double(output.count) / Double(input.count)

@@ -14,20 +14,21 @@ protocol NaiveLayer: Sendable {
 
 /// A kernel over an image; knows which pixel of the image a tap of the kernel lies on.
 struct NaiveWindow {
-    let input: Shape
-    let output: Shape
-    let kernel: Size
-    let stride: Size
-    let dilation: Size
+    let input: TensorShape
+    let output: TensorShape
+    let kernel: Size2D
+    let stride: Size2D
+    let dilation: Size2D
     private let top: Int
     private let left: Int
     /// Where the border behind the image ends.
-    private let end: Size
+    private let end: Size2D
 
     init(
-        input: Shape, kernel: Size, stride: Size, dilation: Size = 1, padding: Padding, roundsUp: Bool = false
+        input: TensorShape, kernel: Size2D, stride: Size2D, dilation: Size2D = 1, padding: Padding,
+        roundsUp: Bool = false
     ) {
-        let reach = Size(height: (kernel.height - 1) * dilation.height, width: (kernel.width - 1) * dilation.width)
+        let reach = Size2D(height: (kernel.height - 1) * dilation.height, width: (kernel.width - 1) * dilation.width)
         var (height, width): (Int, Int)
         var (top, left) = (0, 0)
         switch padding {
@@ -44,9 +45,9 @@ struct NaiveWindow {
             height = (input.height + above + below - reach.height - 1) / stride.height + 1
             width = (input.width + before + after - reach.width - 1) / stride.width + 1
         }
-        var end = Size(height: .max, width: .max)
+        var end = Size2D(height: .max, width: .max)
         if roundsUp, case .explicit(_, _, let below, let after) = padding {
-            end = Size(height: input.height + below, width: input.width + after)
+            end = Size2D(height: input.height + below, width: input.width + after)
             // As many windows as begin in the image or before it, as long as the ones before them leave a rest.
             func count(_ length: Int, _ before: Int, _ end: Int, _ kernel: Int, _ stride: Int) -> Int {
                 var count = 1
@@ -58,7 +59,7 @@ struct NaiveWindow {
         }
         self.end = end
         self.input = input
-        self.output = Shape(height: height, width: width, channels: input.channels)
+        self.output = TensorShape(height: height, width: width, channels: input.channels)
         self.kernel = kernel
         self.stride = stride
         self.dilation = dilation
@@ -130,19 +131,19 @@ struct NaiveConvolution: NaiveLayer {
     }
 }
 
-/// Each input pixel adds its taps to the result, where they are not cut off.
+/// Each input pixel adds its taps to the result, if they are not cut off.
 struct NaiveTransposedConvolution: NaiveLayer {
-    let input: Shape
-    let output: Shape
+    let input: TensorShape
+    let output: TensorShape
     let layer: TransposedConvolution
 
     /// Rows and columns that are cut off before the result.
-    private var start: Size {
+    private var start: Size2D {
         switch layer.padding {
         case .valid: 0
-        case .explicit(let top, let left, _, _): Size(height: top, width: left)
+        case .explicit(let top, let left, _, _): Size2D(height: top, width: left)
         case .same:
-            Size(
+            Size2D(
                 height: max((layer.kernelSize.height - 1) * layer.dilation.height + 1 - layer.stride.height, 0) / 2,
                 width: max((layer.kernelSize.width - 1) * layer.dilation.width + 1 - layer.stride.width, 0) / 2)
         }

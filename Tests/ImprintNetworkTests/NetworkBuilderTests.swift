@@ -3,7 +3,7 @@ import Testing
 @testable import ImprintNetwork
 
 @Suite struct NetworkBuilderTests {
-    private var builder = NetworkBuilder(name: "tiny", input: Shape(height: 6, width: 6, channels: 2))
+    private var builder = NetworkBuilder(name: "tiny", input: TensorShape(height: 6, width: 6, channels: 2))
 
     @Test("Without a name, a node is named after its kind and a running number of that kind")
     mutating func names() throws {
@@ -23,13 +23,13 @@ import Testing
     mutating func branches() throws {
         let shortcut = builder.add(ReLU())
         let branch = builder.add(Sigmoid())
-        builder.add(Add(), to: [shortcut, branch, Network.inputName])
+        builder.add(AddLayer(), to: [shortcut, branch, Network.inputName])
         builder.add(Flatten())
         let network = try builder.network()
         #expect(network.nodes.map(\.name) == ["relu1", "sigmoid1", "add1", "flatten1"])
         #expect(network.nodes.map(\.inputs) == [["input"], ["relu1"], ["relu1", "sigmoid1", "input"], ["add1"]])
         #expect(network.name == "tiny")
-        #expect(network.output == Shape(channels: 72))
+        #expect(network.output == TensorShape(channels: 72))
     }
 
     @Test("A given name that a later node would get by itself is refused")

@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    private static let image = Shape(height: 4, width: 5, channels: 6)
+    private static let image = TensorShape(height: 4, width: 5, channels: 6)
 
     private static func node(_ name: String, _ layer: any Layer, _ inputs: String...) -> Network.Node {
         Network.Node(name: name, layer: layer, inputs: inputs)
@@ -63,7 +63,7 @@ import Testing
             try network(node("a", Dense(outputChannels: 1)))
         },
         Case(.inNode("a", .inputCount(layer: "Add", expected: "two or more inputs", found: 1)), naming: "two or more") {
-            try network(node("a", Add(), "input"))
+            try network(node("a", AddLayer(), "input"))
         },
         Case(.notAClassifier(network: "net", output: image), naming: "\"net\"", "4x5x6") {
             _ = try network(node("a", ReLU(), "input")).labelCount()
@@ -72,7 +72,8 @@ import Testing
             _ = try Network.named("vgg", labels: 2)
         },
         Case(
-            .unknownLayerKind(found: "maxout", known: layerKinds.map { $0.kind }), naming: "\"maxout\"", "convolution"
+            .unknownLayerKind(found: "maxout", known: LayerRegistry.all.map { $0.kind }), naming: "\"maxout\"",
+            "convolution"
         ) {
             let text = #"{"name": "a", "kind": "maxout", "inputs": ["input"], "properties": {}}"#
             _ = try JSONDecoder().decode(Network.Node.self, from: Data(text.utf8))
@@ -81,7 +82,7 @@ import Testing
             .invalidProperty(layer: "network", property: "input", found: "0x5x6", expected: "positive sizes"),
             naming: "0x5x6"
         ) {
-            let empty = Shape(height: 0, width: 5, channels: 6)
+            let empty = TensorShape(height: 0, width: 5, channels: 6)
             _ = try Network(name: "net", input: empty, nodes: [node("a", ReLU(), "input")])
         },
         Case(
@@ -99,33 +100,34 @@ import Testing
             .inNode(
                 "sum",
                 .inputShape(
-                    layer: "Add", found: [image, Shape(height: 8, width: 10, channels: 6)],
+                    layer: "Add", found: [image, TensorShape(height: 8, width: 10, channels: 6)],
                     reason:
                         "heights, widths and channels must each be the same, or 1 where an input stands for all of an axis"
                 )),
             naming: "4x5x6, 8x10x6"
-        ) { try network(node("a", UpsampleNearest(factor: 2), "input"), node("sum", Add(), "input", "a")) },
+        ) { try network(node("a", UpsampleNearest(factor: 2), "input"), node("sum", AddLayer(), "input", "a")) },
         Case(
             .inNode(
                 "largest",
                 .inputShape(
-                    layer: "Maximum", found: [image, Shape(channels: 6)], reason: "the shapes must be the same")),
+                    layer: "Maximum", found: [image, TensorShape(channels: 6)], reason: "the shapes must be the same")),
             naming: "4x5x6, 1x1x6"
-        ) { try network(node("a", GlobalAveragePool(), "input"), node("largest", Maximum(), "input", "a")) },
+        ) { try network(node("a", GlobalAveragePool(), "input"), node("largest", MaximumLayer(), "input", "a")) },
         Case(
             .inNode("x", .inputCount(layer: "Multiply", expected: "two or more inputs", found: 1)), naming: "Multiply"
-        ) { try network(node("x", Multiply(), "input")) },
+        ) { try network(node("x", MultiplyLayer(), "input")) },
         Case(
             .inNode("x", .inputCount(layer: "Maximum", expected: "at most 256 inputs", found: 257)), naming: "257"
         ) {
             try network(
-                Network.Node(name: "x", layer: Maximum(), inputs: [String](repeating: "input", count: 257)))
+                Network.Node(name: "x", layer: MaximumLayer(), inputs: [String](repeating: "input", count: 257)))
         },
         Case(
             .inNode(
                 "join",
                 .inputShape(
-                    layer: "Concat", found: [image, Shape(channels: 6)], reason: "heights and widths must be the same")),
+                    layer: "Concat", found: [image, TensorShape(channels: 6)],
+                    reason: "heights and widths must be the same")),
             naming: "4x5x6, 1x1x6"
         ) { try network(node("a", GlobalMaxPool(), "input"), node("join", Concat(), "input", "a")) },
         layer(
@@ -192,13 +194,13 @@ import Testing
             Affine(extent: .values, hasScale: false, hasShift: false),
             invalid("Affine", "hasShift", "false", "true, where there is no scale"), naming: "hasShift"),
         layer(
-            Clip(minimum: 1, maximum: 1),
+            ClipLayer(minimum: 1, maximum: 1),
             invalid("Clip", "minimum", "1.0", "a number less than maximum, which is 1.0"), naming: "minimum"),
         layer(
-            Clip(minimum: .nan, maximum: 1),
+            ClipLayer(minimum: .nan, maximum: 1),
             invalid("Clip", "minimum", "nan", "a number less than maximum, which is 1.0"), naming: "minimum"),
         layer(
-            Clip(minimum: -.infinity, maximum: .infinity),
+            ClipLayer(minimum: -.infinity, maximum: .infinity),
             invalid("Clip", "maximum", "inf", "a finite number, where there is no minimum"), naming: "maximum"),
         layer(
             HardSigmoid(slope: .infinity), invalid("HardSigmoid", "slope", "inf", "a finite number"), naming: "slope"),
@@ -220,7 +222,7 @@ import Testing
             invalid(transposed, "stride", "0x0", "at least 1x1 and at most 32768x32768"), naming: "stride"),
         layer(
             TransposedConvolution(
-                outputChannels: 4, kernelSize: 2, stride: Size(height: 2, width: 1), outputPadding: 1),
+                outputChannels: 4, kernelSize: 2, stride: Size2D(height: 2, width: 1), outputPadding: 1),
             invalid(transposed, "outputPadding", "1x1", "at least 0x0 and less than the stride, 2x1"),
             naming: "outputPadding is 1x1"),
         layer(
@@ -243,16 +245,16 @@ import Testing
             LocalResponseNormalization(size: 1, bias: 0), invalid(response, "bias", "0.0", "a positive number"),
             naming: "bias"),
         layer(
-            Pad(top: 0, left: -1, bottom: 0, right: 0, mode: .edge),
+            PadLayer(top: 0, left: -1, bottom: 0, right: 0, mode: .edge),
             invalid("Pad", "sides", "[0, -1, 0, 0]", "at least 0 and at most 32768 each"), naming: "-1"),
         layer(
-            Pad(top: 4, left: 0, bottom: 0, right: 0, mode: .reflect),
+            PadLayer(top: 4, left: 0, bottom: 0, right: 0, mode: .reflect),
             invalid("Pad", "sides", "[4, 0, 0, 0]", "less than the image, 4x5x6, to be reflected"), naming: "reflected"),
         layer(
-            Pad(top: 0, left: 0, bottom: 0, right: 0, mode: .constant(.nan)),
+            PadLayer(top: 0, left: 0, bottom: 0, right: 0, mode: .constant(.nan)),
             invalid("Pad", "constant", "nan", "a finite number"), naming: "constant"),
         layer(
-            UpsampleNearest(factor: Size(height: 1, width: 0)),
+            UpsampleNearest(factor: Size2D(height: 1, width: 0)),
             invalid("UpsampleNearest", "factor", "1x0", "at least 1x1 and at most 32768x32768"), naming: "1x0"),
         layer(
             SelectChannels(channels: []), invalid("SelectChannels", "channels", "[]", "at least one channel"),
@@ -265,7 +267,8 @@ import Testing
             invalid("SelectChannels", "channels", "1 from \(Int.max) on", "channels of the input, 0 … 5"),
             naming: "0 … 5"),
         layer(
-            Mean(axes: []), invalid("Mean", "axes", "0", "at least one of height, width and channels"), naming: "axes"),
+            MeanLayer(axes: []), invalid("Mean", "axes", "0", "at least one of height, width and channels"),
+            naming: "axes"),
         layer(
             MaxPool(kernelSize: 7, stride: 2, roundsUp: true),
             .inNode(

@@ -8,14 +8,14 @@ import Testing
     private static let limit = Int(Int32.max)
     private static let huge = [1 << 31, 1_000_000_000_000, 1 << 40, 1 << 62, Int.max]
 
-    private func network(_ input: Shape, _ layers: any Layer...) throws(NetworkError) -> Network {
+    private func network(_ input: TensorShape, _ layers: any Layer...) throws(NetworkError) -> Network {
         var net = NetworkBuilder(name: "net", input: input)
         for layer in layers { net.add(layer) }
         return try net.network()
     }
 
     private func expectRefused(
-        _ property: String, _ input: Shape, _ layer: any Layer, sourceLocation: SourceLocation = #_sourceLocation
+        _ property: String, _ input: TensorShape, _ layer: any Layer, sourceLocation: SourceLocation = #_sourceLocation
     ) {
         #expect(sourceLocation: sourceLocation) {
             try network(input, layer)
@@ -29,46 +29,48 @@ import Testing
 
     @Test("An input has at most 2³¹ − 1 numbers", arguments: huge)
     func input(_ size: Int) {
-        expectRefused("input", Shape(height: size, width: 1, channels: 1), ReLU())
-        expectRefused("input", Shape(height: 1, width: size, channels: 2), ReLU())
-        expectRefused("input", Shape(height: size, width: size, channels: size), ReLU())
-        expectRefused("input", Shape(height: -size, width: -1, channels: 1), ReLU())
-        expectRefused("input", Shape(height: 1, width: .min, channels: .min), ReLU())
+        expectRefused("input", TensorShape(height: size, width: 1, channels: 1), ReLU())
+        expectRefused("input", TensorShape(height: 1, width: size, channels: 2), ReLU())
+        expectRefused("input", TensorShape(height: size, width: size, channels: size), ReLU())
+        expectRefused("input", TensorShape(height: -size, width: -1, channels: 1), ReLU())
+        expectRefused("input", TensorShape(height: 1, width: .min, channels: .min), ReLU())
     }
 
     @Test("The largest input is taken, one number more is not")
     func largestInput() throws {
-        #expect(try network(Shape(channels: Self.limit), ReLU()).output.count == Self.limit)
-        expectRefused("input", Shape(channels: Self.limit + 1), ReLU())
-        #expect(try network(Shape(height: 46_340, width: 46_340, channels: 1), ReLU()).output.pixels == 46_340 * 46_340)
-        expectRefused("input", Shape(height: 46_341, width: 46_341, channels: 1), ReLU())
+        #expect(try network(TensorShape(channels: Self.limit), ReLU()).output.count == Self.limit)
+        expectRefused("input", TensorShape(channels: Self.limit + 1), ReLU())
+        #expect(
+            try network(TensorShape(height: 46_340, width: 46_340, channels: 1), ReLU()).output.pixels == 46_340
+                * 46_340)
+        expectRefused("input", TensorShape(height: 46_341, width: 46_341, channels: 1), ReLU())
     }
 
     @Test("Results and parameters are limited alike", arguments: huge)
     func layers(_ size: Int) {
-        let image = Shape(height: 4, width: 4, channels: 4)
-        expectRefused("result", Shape(channels: 4), Dense(outputChannels: size))
+        let image = TensorShape(height: 4, width: 4, channels: 4)
+        expectRefused("result", TensorShape(channels: 4), Dense(outputChannels: size))
         expectRefused("result", image, Convolution(outputChannels: size, kernelSize: 1))
-        expectRefused("kernelSize", image, Convolution(outputChannels: 1, kernelSize: Size(size)))
-        expectRefused("stride", image, MaxPool(kernelSize: 2, stride: Size(size)))
-        expectRefused("dilation", image, Convolution(outputChannels: 1, kernelSize: 1, dilation: Size(size)))
+        expectRefused("kernelSize", image, Convolution(outputChannels: 1, kernelSize: Size2D(size)))
+        expectRefused("stride", image, MaxPool(kernelSize: 2, stride: Size2D(size)))
+        expectRefused("dilation", image, Convolution(outputChannels: 1, kernelSize: 1, dilation: Size2D(size)))
         expectRefused("padding", image, Convolution(outputChannels: 1, kernelSize: 1, padding: .all(size)))
-        expectRefused("kernelSize", image, AveragePool(kernelSize: Size(-size)))
+        expectRefused("kernelSize", image, AveragePool(kernelSize: Size2D(-size)))
         expectRefused("groups", image, Convolution(outputChannels: 4, kernelSize: 1, groups: size))
         expectRefused("groups", image, Convolution(outputChannels: 4, kernelSize: 1, groups: -size))
         expectRefused("outputChannels", image, Convolution(outputChannels: -size, kernelSize: 1))
-        expectRefused("sides", image, Pad(top: 0, left: size, bottom: 0, right: 0, mode: .edge))
-        expectRefused("factor", image, UpsampleNearest(factor: Size(size)))
-        expectRefused("result", Shape(height: 9, width: 1, channels: 1), UpsampleNearest(factor: 32_768))
+        expectRefused("sides", image, PadLayer(top: 0, left: size, bottom: 0, right: 0, mode: .edge))
+        expectRefused("factor", image, UpsampleNearest(factor: Size2D(size)))
+        expectRefused("result", TensorShape(height: 9, width: 1, channels: 1), UpsampleNearest(factor: 32_768))
         expectRefused("channels", image, SelectChannels(channels: [size, -size]))
     }
 
     @Test("A window of any size over the channels is cut to them")
     func responseSize() throws {
         for size in Self.huge {
-            let network = try network(Shape(channels: 3), LocalResponseNormalization(size: size, alpha: 1))
-            let plan = try Plan(
-                network, parameters: try Parameters(network, seed: 1), options: Plan.Options(batchSize: 1))
+            let network = try network(TensorShape(channels: 3), LocalResponseNormalization(size: size, alpha: 1))
+            let plan = try ExecutionPlan(
+                network, parameters: try Parameters(network, seed: 1), options: ExecutionPlan.Options(batchSize: 1))
             _ = plan.input.update(from: [1, 2, 3])
             plan.forward(count: 1)
             // The mean square over so many channels is nearly 0.
@@ -78,18 +80,19 @@ import Testing
 
     @Test("A layer whose parts are small may still be too large")
     func products() {
-        let wide = Shape(channels: 1 << 16)
+        let wide = TensorShape(channels: 1 << 16)
         expectRefused("weight", wide, Dense(outputChannels: 1 << 15))
         expectRefused("weight", wide, Convolution(outputChannels: 1 << 15, kernelSize: 1))
         // 2¹⁵ x 2¹⁵ places of the kernel, reached through the border.
         expectRefused(
-            "weight", Shape(channels: 2), Convolution(outputChannels: 1, kernelSize: 32_768, padding: .all(32_768)))
+            "weight", TensorShape(channels: 2),
+            Convolution(outputChannels: 1, kernelSize: 32_768, padding: .all(32_768)))
         expectRefused(
-            "result", Shape(height: 2, width: 2, channels: 1),
+            "result", TensorShape(height: 2, width: 2, channels: 1),
             Convolution(outputChannels: 1, kernelSize: 1, padding: .all(32_768)))
         #expect(throws: NetworkError.self) {
             try Network(
-                name: "net", input: Shape(channels: Self.limit),
+                name: "net", input: TensorShape(channels: Self.limit),
                 nodes: [Network.Node(name: "twice", layer: Concat(), inputs: [Network.inputName, Network.inputName])])
         }
     }
@@ -124,12 +127,12 @@ import Testing
         ])
     func stored(part: String, replacement: String) throws {
         let layer = Convolution(
-            outputChannels: 3, kernelSize: Size(height: 5, width: 4),
+            outputChannels: 3, kernelSize: Size2D(height: 5, width: 4),
             padding: .explicit(top: 0, left: 1, bottom: 2, right: 3))
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
         let text = String(
-            decoding: try encoder.encode(network(Shape(height: 9, width: 9, channels: 2), layer)), as: UTF8.self)
+            decoding: try encoder.encode(network(TensorShape(height: 9, width: 9, channels: 2), layer)), as: UTF8.self)
         try #require(text.contains(part), "\(text)")
         #expect(throws: (any Error).self) {
             try JSONDecoder().decode(Network.self, from: Data(text.replacing(part, with: replacement).utf8))

@@ -8,7 +8,7 @@ import Testing
     ) throws -> [Float] {
         let own = try Parameters(network, seed: 0)
         for entry in own.layout.entries { own[entry.name] = parameters[entry.name] }
-        let plan = try Plan(network, parameters: own, options: Plan.Options(batchSize: 2))
+        let plan = try ExecutionPlan(network, parameters: own, options: ExecutionPlan.Options(batchSize: 2))
         _ = plan.input.update(from: input)
         plan.forward(count: 2)
         return Array(plan.output)
@@ -29,18 +29,18 @@ import Testing
     }
 
     @Test("A network without a head, or of a head alone, has no parts") func noSplit() throws {
-        var net = NetworkBuilder(name: "headless", input: Shape(height: 4, width: 4, channels: 3))
+        var net = NetworkBuilder(name: "headless", input: TensorShape(height: 4, width: 4, channels: 3))
         net.add(GlobalAveragePool())
         #expect(try net.network().splitAtHead() == nil)
         let alone = try Network(
-            name: "alone", input: Shape(channels: 3),
+            name: "alone", input: TensorShape(channels: 3),
             nodes: [Network.Node(name: "head", layer: Dense(outputChannels: 2), inputs: [Network.inputName])])
         #expect(try alone.splitAtHead() == nil)
     }
 
     @Test("What ends in an averaged convolution or in sigmoids gets a new dense head", arguments: [true, false])
     func newHead(isConvolution: Bool) throws {
-        var net = NetworkBuilder(name: "squeezed", input: Shape(height: 9, width: 9, channels: 3))
+        var net = NetworkBuilder(name: "squeezed", input: TensorShape(height: 9, width: 9, channels: 3))
         net.add(Convolution(outputChannels: 8, kernelSize: 3))
         net.add(ReLU())
         if isConvolution {
@@ -58,7 +58,7 @@ import Testing
         let renewed = try #require(try network.withNewHead(outputs: 2))
         let head = try #require(renewed.headName)
         #expect(network.nodes.contains { $0.name == head })
-        #expect(renewed.output == Shape(channels: 2))
+        #expect(renewed.output == TensorShape(channels: 2))
         #expect(
             renewed.nodes.map { type(of: $0.layer).kind } == [
                 "convolution", "relu", "globalAveragePool", "dense", "softmax",
@@ -71,10 +71,10 @@ import Testing
         "A head can read maxima besides means, however these are taken",
         arguments: [
             [GlobalAveragePool()], [GlobalAveragePool(), Flatten(), Dropout(rate: 0.2)],
-            [Mean(axes: [.height, .width])], [AveragePool(kernelSize: Size(height: 5, width: 6)), Flatten()],
+            [MeanLayer(axes: [.height, .width])], [AveragePool(kernelSize: Size2D(height: 5, width: 6)), Flatten()],
         ] as [[any Layer]])
     func maxima(layers: [any Layer]) throws {
-        var net = NetworkBuilder(name: "pooled", input: Shape(height: 5, width: 6, channels: 3))
+        var net = NetworkBuilder(name: "pooled", input: TensorShape(height: 5, width: 6, channels: 3))
         for layer in layers { net.add(layer) }
         net.add(Dense(outputChannels: 2), named: "head")
         let network = try net.network()
@@ -105,17 +105,17 @@ import Testing
         name: String
     ) throws {
         #expect(try Network.named(name, labels: 2).poolingMaximum() == nil)
-        var maximum = NetworkBuilder(name: "maximum", input: Shape(height: 5, width: 6, channels: 3))
+        var maximum = NetworkBuilder(name: "maximum", input: TensorShape(height: 5, width: 6, channels: 3))
         maximum.add(GlobalMaxPool())
         maximum.add(Dense(outputChannels: 2))
         #expect(try maximum.network().poolingMaximum() == nil)
     }
 
     @Test("Where nothing could be replaced there is no new head") func noNewHead() throws {
-        var pooled = NetworkBuilder(name: "headless", input: Shape(height: 4, width: 4, channels: 3))
+        var pooled = NetworkBuilder(name: "headless", input: TensorShape(height: 4, width: 4, channels: 3))
         pooled.add(GlobalAveragePool())
         #expect(try pooled.network().withNewHead(outputs: 2) == nil)
-        var normalized = NetworkBuilder(name: "normalized", input: Shape(height: 4, width: 4, channels: 3))
+        var normalized = NetworkBuilder(name: "normalized", input: TensorShape(height: 4, width: 4, channels: 3))
         normalized.add(Convolution(outputChannels: 8, kernelSize: 3))
         normalized.add(BatchNormalization())
         normalized.add(GlobalAveragePool())
@@ -151,10 +151,10 @@ import Testing
             GradientCheckTests.Case(4, 5, 2, convolution, BatchNormalization(), convolution),
             GradientCheckTests.Case(5, 7, 2, convolution, BatchNormalization(), ReLU(), MaxPool(kernelSize: 2)),
             GradientCheckTests.Case(
-                Shape(height: 4, width: 3, channels: 3),
+                TensorShape(height: 4, width: 3, channels: 3),
                 [
                     node("1", convolution, "input"), node("2", BatchNormalization(), "1"),
-                    node("3", Add(), "2", "input"), node("4", ReLU6(), "3"), node("5", convolution, "4"),
+                    node("3", AddLayer(), "2", "input"), node("4", ReLU6(), "3"), node("5", convolution, "4"),
                 ]),
         ]
     }()
@@ -175,7 +175,8 @@ import Testing
         let before = try parameters.copy()
         let kept = try network.keepingStatistics()
         #expect(ParameterLayout(kept) == parameters.layout)
-        let plan = try Plan(kept, parameters: parameters, options: Plan.Options(batchSize: 2, mode: .training))
+        let plan = try ExecutionPlan(
+            kept, parameters: parameters, options: ExecutionPlan.Options(batchSize: 2, mode: .training))
         let optimizer = try SGD(.init(learningRate: 0.01), for: parameters.layout)
         _ = plan.input.update(from: randomValues(plan.input.count, "input"))
         for _ in 0..<2 {
@@ -197,17 +198,17 @@ import Testing
                 Network.Node(name: name + part, layer: layer, inputs: inputs.map { $0.isEmpty ? input : name + $0 })
             }
             let convolution = Convolution(
-                outputChannels: 4, kernelSize: 3, stride: Size(stride), padding: .same, hasBias: false)
+                outputChannels: 4, kernelSize: 3, stride: Size2D(stride), padding: .same, hasBias: false)
             return [
                 node("conv", convolution, ""), node("slope", PReLU(), "conv"),
-                node("mean", Mean(axes: [.height, .width]), "slope"),
+                node("mean", MeanLayer(axes: [.height, .width]), "slope"),
                 node("less", Convolution(outputChannels: 2, kernelSize: 1), "mean"), node("swish", Swish(), "less"),
                 node("more", Convolution(outputChannels: 4, kernelSize: 1), "swish"),
-                node("gate", HardSigmoid(), "more"), node("out", Multiply(), "slope", "gate"),
+                node("gate", HardSigmoid(), "more"), node("out", MultiplyLayer(), "slope", "gate"),
             ]
         }
         let network = try Network(
-            name: "se", input: Shape(height: 8, width: 8, channels: 3),
+            name: "se", input: TensorShape(height: 8, width: 8, channels: 3),
             nodes: block("a.", from: "input", stride: 2) + block("b.", from: "a.out", stride: 2) + [
                 Network.Node(name: "pool", layer: GlobalAveragePool(), inputs: ["b.out"]),
                 Network.Node(name: "head", layer: Dense(outputChannels: 2), inputs: ["pool"]),

@@ -6,30 +6,34 @@ import Testing
 @Suite struct NetworkTests {
     /// Every kind of layer, each property at a value that is not its default.
     static let layers: [any Layer] = [
-        Add(), Concat(), Flatten(), GlobalAveragePool(), GlobalMaxPool(), HardSwish(), ReLU(), ReLU6(), Sigmoid(),
-        Softmax(), Multiply(), Maximum(), Swish(), Tanh(), Softplus(), LeakyReLU(slope: 0.25), Dropout(rate: 0.125),
+        AddLayer(), Concat(), Flatten(), GlobalAveragePool(), GlobalMaxPool(), HardSwish(), ReLU(), ReLU6(), Sigmoid(),
+        Softmax(), MultiplyLayer(), MaximumLayer(), Swish(), Tanh(), Softplus(), LeakyReLU(slope: 0.25),
+        Dropout(rate: 0.125),
         Dense(outputChannels: 3, hasBias: false),
         BatchNormalization(momentum: 0.25, epsilon: 0.5, usesRunningStatistics: true),
         MaxPool(
-            kernelSize: Size(height: 2, width: 3), stride: Size(height: 1, width: 2),
+            kernelSize: Size2D(height: 2, width: 3), stride: Size2D(height: 1, width: 2),
             padding: .explicit(top: 1, left: 0, bottom: 0, right: 2), roundsUp: true),
         AveragePool(
-            kernelSize: Size(height: 2, width: 3), stride: 1, padding: .same, countsPadding: true, roundsUp: true),
+            kernelSize: Size2D(height: 2, width: 3), stride: 1, padding: .same, countsPadding: true, roundsUp: true),
         Affine(extent: .values, hasScale: false), Affine(extent: .channels, hasShift: false),
-        Clip(minimum: -1, maximum: 2), Clip(minimum: -.infinity, maximum: 2), Clip(minimum: -1, maximum: .infinity),
+        ClipLayer(minimum: -1, maximum: 2), ClipLayer(minimum: -.infinity, maximum: 2),
+        ClipLayer(minimum: -1, maximum: .infinity),
         HardSigmoid(slope: 0.25, offset: 0.125), PReLU(isShared: true), ELU(alpha: 0.5),
         GELU(approximatesTanh: true), Erf(), LayerNormalization(epsilon: 0.5),
         TransposedConvolution(
-            outputChannels: 4, kernelSize: Size(height: 3, width: 2), stride: 2, padding: .all(1),
-            outputPadding: Size(height: 1, width: 0), dilation: Size(height: 1, width: 2), groups: 2, hasBias: false),
+            outputChannels: 4, kernelSize: Size2D(height: 3, width: 2), stride: 2, padding: .all(1),
+            outputPadding: Size2D(height: 1, width: 0), dilation: Size2D(height: 1, width: 2), groups: 2, hasBias: false
+        ),
         LocalResponseNormalization(size: 3, alpha: 0.5, beta: 0.25, bias: 2),
-        Pad(top: 1, left: 2, bottom: 3, right: 4, mode: .constant(0.5)),
-        Pad(top: 1, left: 2, bottom: 3, right: 4, mode: .reflect),
-        Pad(top: 1, left: 2, bottom: 3, right: 4, mode: .edge), UpsampleNearest(factor: Size(height: 2, width: 3)),
-        SelectChannels(channels: [3, 4, 5, 0, 2, 2]), Mean(axes: [.height, .channels]),
+        PadLayer(top: 1, left: 2, bottom: 3, right: 4, mode: .constant(0.5)),
+        PadLayer(top: 1, left: 2, bottom: 3, right: 4, mode: .reflect),
+        PadLayer(top: 1, left: 2, bottom: 3, right: 4, mode: .edge),
+        UpsampleNearest(factor: Size2D(height: 2, width: 3)),
+        SelectChannels(channels: [3, 4, 5, 0, 2, 2]), MeanLayer(axes: [.height, .channels]),
         Convolution(
-            outputChannels: 6, kernelSize: Size(height: 2, width: 3), stride: Size(height: 1, width: 2),
-            padding: .explicit(top: 1, left: 2, bottom: 3, right: 4), dilation: Size(height: 2, width: 1), groups: 2,
+            outputChannels: 6, kernelSize: Size2D(height: 2, width: 3), stride: Size2D(height: 1, width: 2),
+            padding: .explicit(top: 1, left: 2, bottom: 3, right: 4), dilation: Size2D(height: 2, width: 1), groups: 2,
             hasBias: false),
         Convolution(outputChannels: 1, kernelSize: 1, padding: .valid),
     ]
@@ -44,7 +48,7 @@ import Testing
             let node = Network.Node(name: "a", layer: layer, inputs: ["b", "input"])
             #expect(try copyThroughJSON(node) == node, "\(layer)")
         }
-        #expect(Set(Self.layers.map { type(of: $0).kind }) == Set(layerKinds.map { $0.kind }))
+        #expect(Set(Self.layers.map { type(of: $0).kind }) == Set(LayerRegistry.all.map { $0.kind }))
     }
 
     @Test("A pool of an older version, which does not say so, is not rounded up")
@@ -73,7 +77,7 @@ import Testing
     }
 
     @Test("Each kind has a name of its own")
-    func kinds() { #expect(Set(layerKinds.map { $0.kind }).count == layerKinds.count) }
+    func kinds() { #expect(Set(LayerRegistry.all.map { $0.kind }).count == LayerRegistry.all.count) }
 
     @Test("Every ready-made network survives JSON", arguments: Network.readyMadeNames)
     func networksThroughJSON(_ name: String) throws {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ImprintNetwork
 
-/// Normalisation, sum, activation and pool at once, against the formulas one after the other in doubles.
+/// Normalization, sum, activation and pool at once, against the formulas one after the other in doubles.
 @Suite struct NormalizedActivationTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let height: Int
@@ -17,7 +17,7 @@ import Testing
         var isFrozen = false
         var isRecordedByMaker = false
 
-        var input: Shape { Shape(height: height, width: width, channels: channels) }
+        var input: TensorShape { TensorShape(height: height, width: width, channels: channels) }
         var testDescription: String {
             "\(batch) x \(input)\(hasShortcut ? " + shortcut" : ""), ceiling \(ceiling.map { "\($0)" } ?? "none")"
                 + (isPooled ? ", pooled" : "") + (usesRunningStatistics ? ", running statistics" : "")
@@ -32,7 +32,7 @@ import Testing
             net.add(
                 BatchNormalization(epsilon: 1e-3, usesRunningStatistics: usesRunningStatistics), named: "norm",
                 to: ["x"])
-            if hasShortcut { net.add(Add(), named: "sum", to: ["norm", "shortcut"]) }
+            if hasShortcut { net.add(AddLayer(), named: "sum", to: ["norm", "shortcut"]) }
             if ceiling == .infinity { net.add(ReLU(), named: "activation") }
             if ceiling == 6 { net.add(ReLU6(), named: "activation") }
             if isPooled { net.add(MaxPool(kernelSize: 2), named: "pool") }
@@ -85,9 +85,9 @@ import Testing
         let before = try names.map { try #require(parameters["norm.\($0)"]).map(Double.init) }
         let frozen = example.isFrozen ? Set(network.nodes.map(\.name)) : []
         // One more image than is used.
-        let plan = try Plan(
+        let plan = try ExecutionPlan(
             network, parameters: parameters,
-            options: Plan.Options(
+            options: ExecutionPlan.Options(
                 batchSize: example.batch + 1, mode: .training, workers: Workers(workers), frozen: frozen,
                 inputGradient: true))
         #expect(plan.steps.count == (example.hasShortcut ? 3 : 2))
@@ -132,8 +132,9 @@ import Testing
             height: 4, width: 4, channels: 17, batch: 1, ceiling: 6, hasShortcut: false, isPooled: isPooled)
         example.usesRunningStatistics = true
         let network = try example.network()
-        let plan = try Plan(
-            network, parameters: Parameters(network, seed: 1), options: Plan.Options(batchSize: 1, mode: .training))
+        let plan = try ExecutionPlan(
+            network, parameters: Parameters(network, seed: 1),
+            options: ExecutionPlan.Options(batchSize: 1, mode: .training))
         plan.input.update(repeating: 1)
         for place in [0, 16] { plan.input[place] = .nan }
         plan.forward(count: 1)
@@ -147,7 +148,7 @@ private struct Multiple: Layer {
     var factor: Float = 3
     var records = false
 
-    func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape { inputs[0] }
+    func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape { inputs[0] }
     var backwardReads: BackwardReads { [] }
     func momentBlocks(_ request: MemoryRequest) -> Int? {
         records ? (request.batch * request.output.pixels + 4) / 5 : nil
@@ -157,7 +158,7 @@ private struct Multiple: Layer {
         let (rows, channels) = (batch * context.output.shape.pixels, context.output.shape.channels)
         let blocks = (rows + 4) / 5
         if context.worker.index == 0 { context.outputMoments?.begin(blocks: blocks) }
-        context.worker.forEach(blocks) { block in
+        context.worker.forEachClaimed(blocks) { block in
             let block = (first: 5 * block, count: min(5, rows - 5 * block), index: block)
             let start = block.first * channels
             for place in start..<(start + block.count * channels) {
@@ -168,7 +169,7 @@ private struct Multiple: Layer {
     }
 
     func backward(_ context: LayerContext, batch: Int) {
-        context.worker.alone {
+        context.worker.onFirstThread {
             guard let dx = context.input.gradient else { return }
             for place in 0..<(batch * context.input.shape.count) { dx[place] = factor * context.outputGradient[place] }
         }

@@ -9,14 +9,14 @@ import Testing
     struct Case: Sendable, CustomTestStringConvertible {
         let layer: any Layer
         let naive: any NaiveLayer
-        let input: Shape
+        let input: TensorShape
         var batch = 3
         /// What the plan is expected to choose, where a case is meant for one way.
         var algorithm: Algorithm?
 
         var testDescription: String { "\(batch) x \(input): \(layer)" }
 
-        init(_ layer: Convolution, over input: Shape, batch: Int = 3, as algorithm: Algorithm) {
+        init(_ layer: Convolution, over input: TensorShape, batch: Int = 3, as algorithm: Algorithm) {
             self.layer = layer
             naive = NaiveConvolution(
                 window: NaiveWindow(
@@ -28,7 +28,7 @@ import Testing
             self.algorithm = algorithm
         }
 
-        init(_ layer: any Layer, _ naive: any NaiveLayer, over input: Shape, batch: Int = 3) {
+        init(_ layer: any Layer, _ naive: any NaiveLayer, over input: TensorShape, batch: Int = 3) {
             self.layer = layer
             self.naive = naive
             self.input = input
@@ -36,8 +36,8 @@ import Testing
         }
     }
 
-    static func shape(_ height: Int, _ width: Int, _ channels: Int) -> Shape {
-        Shape(height: height, width: width, channels: channels)
+    static func shape(_ height: Int, _ width: Int, _ channels: Int) -> TensorShape {
+        TensorShape(height: height, width: width, channels: channels)
     }
 
     static let windows: [Case] = {
@@ -51,26 +51,26 @@ import Testing
                     cases.append(
                         Case(
                             Convolution(
-                                outputChannels: 3, kernelSize: Size(kernel), stride: Size(stride), padding: padding),
+                                outputChannels: 3, kernelSize: Size2D(kernel), stride: Size2D(stride), padding: padding),
                             over: input, as: isPointwise ? .matrixProduct : .im2col))
                     cases.append(
                         Case(
                             Convolution(
-                                outputChannels: 4, kernelSize: Size(kernel), stride: Size(stride), padding: padding,
+                                outputChannels: 4, kernelSize: Size2D(kernel), stride: Size2D(stride), padding: padding,
                                 groups: 4, hasBias: false),
                             over: input, as: .direct))
                     guard kernel > 2 else { continue }
                     let window = NaiveWindow(
-                        input: input, kernel: Size(kernel), stride: Size(stride), padding: padding)
+                        input: input, kernel: Size2D(kernel), stride: Size2D(stride), padding: padding)
                     cases.append(
                         Case(
-                            MaxPool(kernelSize: Size(kernel), stride: Size(stride), padding: padding),
+                            MaxPool(kernelSize: Size2D(kernel), stride: Size2D(stride), padding: padding),
                             NaiveMaxPool(window: window), over: input))
                     for countsPadding in [false, true] {
                         cases.append(
                             Case(
                                 AveragePool(
-                                    kernelSize: Size(kernel), stride: Size(stride), padding: padding,
+                                    kernelSize: Size2D(kernel), stride: Size2D(stride), padding: padding,
                                     countsPadding: countsPadding),
                                 NaiveAveragePool(window: window, countsPadding: countsPadding), over: input))
                     }
@@ -89,8 +89,8 @@ import Testing
                     let input = shape(height, width, channels)
                     let padding = Padding.explicit(top: before, left: before, bottom: after, right: after)
                     let window = NaiveWindow(
-                        input: input, kernel: Size(kernel), stride: Size(stride), padding: padding, roundsUp: true)
-                    let (size, step) = (Size(kernel), Size(stride))
+                        input: input, kernel: Size2D(kernel), stride: Size2D(stride), padding: padding, roundsUp: true)
+                    let (size, step) = (Size2D(kernel), Size2D(stride))
                     cases.append(
                         Case(
                             MaxPool(kernelSize: size, stride: step, padding: padding, roundsUp: true),
@@ -114,7 +114,7 @@ import Testing
         Case(
             Convolution(outputChannels: 6, kernelSize: 1, groups: 3, hasBias: false), over: shape(6, 5, 3), as: .im2col),
         Case(
-            Convolution(outputChannels: 2, kernelSize: 3, padding: .same, dilation: Size(height: 2, width: 3)),
+            Convolution(outputChannels: 2, kernelSize: 3, padding: .same, dilation: Size2D(height: 2, width: 3)),
             over: shape(9, 8, 3), as: .im2col),
         Case(
             Convolution(outputChannels: 5, kernelSize: 3, stride: 2, padding: .same, dilation: 2, groups: 5),
@@ -177,7 +177,7 @@ import Testing
     @Test("A 3x3 convolution that is not worth Winograd's tiles")
     func withoutWinograd() {
         func algorithm(
-            _ input: Shape, _ outputs: Int, stride: Size = 1, padding: Padding = .same, dilation: Size = 1,
+            _ input: TensorShape, _ outputs: Int, stride: Size2D = 1, padding: Padding = .same, dilation: Size2D = 1,
             groups: Int = 1
         ) -> Algorithm {
             Convolution(
@@ -190,7 +190,7 @@ import Testing
         #expect(algorithm(input, 15) == .im2col)
         #expect(algorithm(Self.shape(8, 8, 15), 16) == .im2col)
         #expect(algorithm(input, 16, stride: 2) == .im2col)
-        #expect(algorithm(input, 16, stride: Size(height: 1, width: 2)) == .im2col)
+        #expect(algorithm(input, 16, stride: Size2D(height: 1, width: 2)) == .im2col)
         #expect(algorithm(input, 16, dilation: 2) == .im2col)
         #expect(algorithm(input, 32, groups: 2) == .im2col)
         #expect(algorithm(input, 16, padding: .all(3)) == .im2col)
@@ -211,7 +211,8 @@ import Testing
                 cases.append(
                     Case(
                         Dense(outputChannels: outputs, hasBias: hasBias),
-                        NaiveDense(inputChannels: inputs, outputChannels: outputs), over: Shape(channels: inputs)))
+                        NaiveDense(inputChannels: inputs, outputChannels: outputs), over: TensorShape(channels: inputs))
+                )
             }
         }
         // The last has several parts in its sums and more channels than one block.
@@ -264,7 +265,7 @@ import Testing
                 cases.append(
                     Case(layer, NaiveResponseNormalization(channels: input.channels, layer: layer), over: input))
             }
-            let factor = Size(height: 3, width: 2)
+            let factor = Size2D(height: 3, width: 2)
             cases.append(Case(UpsampleNearest(factor: factor), NaiveSums.upsample(input, factor), over: input))
             // Backwards, interleaved, and a run in the middle.
             let channels = input.channels
@@ -278,10 +279,10 @@ import Testing
                     Case(SelectChannels(channels: valid), NaiveSums.select(input, valid), over: input))
             }
         }
-        for mode in [Pad.Mode.constant(-0.5), .reflect, .edge] {
+        for mode in [PadLayer.Mode.constant(-0.5), .reflect, .edge] {
             for layer in [
-                Pad(top: 2, left: 3, bottom: 1, right: 4, mode: mode),
-                Pad(top: 0, left: 0, bottom: 2, right: 0, mode: mode),
+                PadLayer(top: 2, left: 3, bottom: 1, right: 4, mode: mode),
+                PadLayer(top: 0, left: 0, bottom: 2, right: 0, mode: mode),
             ] {
                 cases.append(Case(layer, NaiveSums.pad(shape(3, 5, 17), layer), over: shape(3, 5, 17)))
             }
@@ -289,12 +290,12 @@ import Testing
         for bits in 1...7 {
             let axes = MeanAxes(rawValue: bits)
             for input in [shape(3, 5, 17), shape(1, 6, 3), shape(6, 1, 3)] {
-                cases.append(Case(Mean(axes: axes), NaiveSums.mean(input, axes), over: input))
+                cases.append(Case(MeanLayer(axes: axes), NaiveSums.mean(input, axes), over: input))
             }
         }
         cases.append(
             Case(
-                Mean(axes: [.height, .width]), NaiveSums.mean(shape(9, 8, 300), [.height, .width]),
+                MeanLayer(axes: [.height, .width]), NaiveSums.mean(shape(9, 8, 300), [.height, .width]),
                 over: shape(9, 8, 300)))
         return cases
     }()
@@ -328,9 +329,9 @@ import Testing
         let names = reference.layer.parameters(for: [reference.input]).map { "layer.\($0.name)" }
         let values = names.map { name in (parameters[name] ?? []).map(Double.init) }
         // Two workers, since each has scratch memory of its own.
-        let plan = try Plan(
+        let plan = try ExecutionPlan(
             network, parameters: parameters,
-            options: Plan.Options(
+            options: ExecutionPlan.Options(
                 batchSize: reference.batch, mode: .training, workers: Workers(2), inputGradient: true))
         if let algorithm = reference.algorithm { #expect(plan.summary[0].algorithm == algorithm) }
         let input = randomValues(plan.input.count, "input")

@@ -4,7 +4,8 @@ import ImprintCore
 
 extension OracleTests.Case {
     init(
-        _ layer: TransposedConvolution, over input: Shape, to output: Shape, batch: Int = 3, as algorithm: Algorithm
+        _ layer: TransposedConvolution, over input: TensorShape, to output: TensorShape, batch: Int = 3,
+        as algorithm: Algorithm
     ) {
         self.layer = layer
         naive = NaiveTransposedConvolution(input: input, output: output, layer: layer)
@@ -29,9 +30,9 @@ extension OracleTests {
             over: shape(3, 4, 5), to: shape(6, 8, 2), batch: 1, as: .im2col),
         Case(
             TransposedConvolution(
-                outputChannels: 6, kernelSize: Size(height: 3, width: 2), stride: Size(height: 1, width: 3),
+                outputChannels: 6, kernelSize: Size2D(height: 3, width: 2), stride: Size2D(height: 1, width: 3),
                 padding: .explicit(top: 1, left: 0, bottom: 2, right: 1),
-                outputPadding: Size(height: 0, width: 2), dilation: Size(height: 2, width: 1), groups: 2),
+                outputPadding: Size2D(height: 0, width: 2), dilation: Size2D(height: 2, width: 1), groups: 2),
             over: shape(4, 3, 4), to: shape(5, 9, 6), as: .im2col),
         Case(
             TransposedConvolution(outputChannels: 7, kernelSize: 4, stride: 2, padding: .all(1), groups: 7),

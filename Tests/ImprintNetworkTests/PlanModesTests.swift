@@ -6,15 +6,16 @@ import Testing
 @Suite struct PlanModesTests {
     /// The outputs of a plan in memory full of NaN, and whether it folds parameters together.
     private func outputs(
-        _ network: Network, _ parameters: Parameters, batch: Int, _ mode: Plan.Mode, frozen: Set<String> = []
+        _ network: Network, _ parameters: Parameters, batch: Int, _ mode: ExecutionPlan.Mode, frozen: Set<String> = []
     ) throws -> (values: [Float], folds: Bool) {
-        let plan = try Plan(
+        let plan = try ExecutionPlan(
             network, parameters: parameters,
-            options: Plan.Options(batchSize: batch, mode: mode, frozen: frozen, inputGradient: mode == .training))
+            options: ExecutionPlan.Options(
+                batchSize: batch, mode: mode, frozen: frozen, inputGradient: mode == .training))
         plan.poison(keeping: [])
         _ = plan.input.update(from: randomValues(plan.input.count, "input"))
         plan.forward(count: batch)
-        return (Array(plan.output), plan.steps.contains { $0.layer is PreparedConvolution })
+        return (Array(plan.output), plan.steps.contains { $0.kernel is PrepackedConvolution })
     }
 
     /// Prediction works in place wherever it can; training keeps what its backward pass reads, so that a value that was
@@ -75,8 +76,9 @@ import Testing
         let network = try Network.named("mobilenet-v1", labels: 3, inputSize: 32, width: 0.25).logits()
         let frozen: Set = ["conv0", "norm0", "conv5_depthwise", "norm5_depthwise", "conv9_pointwise"]
         let parameters = try Parameters(network, seed: 3)
-        let plan = try Plan(
-            network, parameters: parameters, options: Plan.Options(batchSize: 2, mode: .training, frozen: frozen))
+        let plan = try ExecutionPlan(
+            network, parameters: parameters,
+            options: ExecutionPlan.Options(batchSize: 2, mode: .training, frozen: frozen))
         _ = plan.input.update(from: randomValues(plan.input.count, "input"))
         plan.forward(count: 2)
         _ = plan.outputGradient.update(from: randomValues(plan.outputGradient.count, "output gradient"))
@@ -98,9 +100,9 @@ import Testing
     func frozenStart() throws {
         let network = try Network.named("logonet", labels: 2, inputSize: 33, width: 0.25).logits()
         let frozen = Set(network.nodes.map(\.name)).subtracting(["head"])
-        let plan = try Plan(
+        let plan = try ExecutionPlan(
             network, parameters: try Parameters(network, seed: 1),
-            options: Plan.Options(batchSize: 1, mode: .training, frozen: frozen))
+            options: ExecutionPlan.Options(batchSize: 1, mode: .training, frozen: frozen))
         #expect(plan.steps.filter(\.runsBackward).map(\.name) == ["head"])
         #expect(plan.inputGradient == nil)
     }
@@ -108,9 +110,9 @@ import Testing
     @Test("The summary names every layer, its way of computing and what of it is trained", arguments: [true, false])
     func summary(training: Bool) throws {
         let network = try Network.named("mobilenet-v1", labels: 3, inputSize: 64, width: 0.25)
-        let plan = try Plan(
+        let plan = try ExecutionPlan(
             network, parameters: try Parameters(network, seed: 1),
-            options: Plan.Options(batchSize: 1, mode: training ? .training : .prediction))
+            options: ExecutionPlan.Options(batchSize: 1, mode: training ? .training : .prediction))
         #expect(plan.summary.flatMap { $0.name.split(separator: "+").map(String.init) } == network.nodes.map(\.name))
         let shapes = Dictionary(uniqueKeysWithValues: zip(network.nodes.map(\.name), network.shapes))
         #expect(

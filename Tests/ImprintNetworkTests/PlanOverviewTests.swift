@@ -8,7 +8,7 @@ import Testing
 @Suite struct PlanOverviewTests {
     struct Count: Sendable, CustomTestStringConvertible {
         let layer: any Layer
-        let inputs: [Shape]
+        let inputs: [TensorShape]
         let multiplications: Int
         var testDescription: String { "\(layer) over \(inputs)" }
     }
@@ -18,21 +18,21 @@ import Testing
         arguments: [
             Count(
                 layer: Convolution(outputChannels: 8, kernelSize: 3, padding: .same),
-                inputs: [Shape(height: 5, width: 7, channels: 4)], multiplications: 5 * 7 * 8 * 9 * 4),
+                inputs: [TensorShape(height: 5, width: 7, channels: 4)], multiplications: 5 * 7 * 8 * 9 * 4),
             Count(
-                layer: Convolution(outputChannels: 6, kernelSize: Size(height: 1, width: 5), stride: 2, groups: 2),
-                inputs: [Shape(height: 5, width: 9, channels: 4)], multiplications: 3 * 3 * 6 * 5 * 2),
+                layer: Convolution(outputChannels: 6, kernelSize: Size2D(height: 1, width: 5), stride: 2, groups: 2),
+                inputs: [TensorShape(height: 5, width: 9, channels: 4)], multiplications: 3 * 3 * 6 * 5 * 2),
             Count(
                 layer: Convolution(outputChannels: 4, kernelSize: 3, dilation: 2, groups: 4),
-                inputs: [Shape(height: 6, width: 5, channels: 4)], multiplications: 2 * 1 * 4 * 9),
+                inputs: [TensorShape(height: 6, width: 5, channels: 4)], multiplications: 2 * 1 * 4 * 9),
             Count(
-                layer: PreparedConvolution(
+                layer: PrepackedConvolution(
                     Convolution(outputChannels: 8, kernelSize: 1), normalization: BatchNormalization(),
                     hasShortcut: true),
-                inputs: [Shape(height: 2, width: 3, channels: 4), Shape(height: 2, width: 3, channels: 8)],
+                inputs: [TensorShape(height: 2, width: 3, channels: 4), TensorShape(height: 2, width: 3, channels: 8)],
                 multiplications: 2 * 3 * 8 * 4),
-            Count(layer: Dense(outputChannels: 10), inputs: [Shape(channels: 7)], multiplications: 70),
-            Count(layer: BatchNormalization(), inputs: [Shape(channels: 7)], multiplications: 0),
+            Count(layer: Dense(outputChannels: 10), inputs: [TensorShape(channels: 7)], multiplications: 70),
+            Count(layer: BatchNormalization(), inputs: [TensorShape(channels: 7)], multiplications: 0),
         ])
     func multiplications(_ example: Count) {
         #expect(example.layer.multiplications(for: example.inputs) == example.multiplications)
@@ -41,10 +41,11 @@ import Testing
     /// MobileNet's paper counts 569 million; ResNet-50 has 4.1 thousand million where the stride is in the 3x3 convolutions.
     @Test(
         "Ready-made networks take as many as is known of them",
-        arguments: [("mobilenet-v1", 568_740_352), ("resnet-50", 4_089_184_256)], [Plan.Mode.prediction, .training])
-    func knownNetworks(_ example: (name: String, multiplications: Int), mode: Plan.Mode) throws {
+        arguments: [("mobilenet-v1", 568_740_352), ("resnet-50", 4_089_184_256)],
+        [ExecutionPlan.Mode.prediction, .training])
+    func knownNetworks(_ example: (name: String, multiplications: Int), mode: ExecutionPlan.Mode) throws {
         let network = try Network.named(example.name, labels: 1000)
-        let overview = Plan.Overview(network, options: Plan.Options(batchSize: 3, mode: mode))
+        let overview = ExecutionPlan.Overview(network, options: ExecutionPlan.Options(batchSize: 3, mode: mode))
         #expect(overview.multiplications == example.multiplications)
         #expect(overview.layers.reduce(0) { $0 + $1.multiplications } == example.multiplications)
     }
@@ -62,22 +63,24 @@ import Testing
         #expect(overview.layers.map(\.output) == network.shapes)
         #expect(overview.layers.map(\.inputs) == network.nodes.map(\.inputs))
         #expect(overview.layers.last?.kind == "softmax" && overview.layers.last?.multiplications == 0)
-        let plan = Plan.Overview(network, options: Plan.Options(batchSize: 1))
+        let plan = ExecutionPlan.Overview(network, options: ExecutionPlan.Options(batchSize: 1))
         #expect(overview.multiplications == plan.multiplications)
         #expect(overview.memory.arenaByteCount == plan.arenaByteCount)
-        #expect(overview.memory.preparedByteCount == plan.preparedByteCount)
+        #expect(overview.memory.transformedWeightsByteCount == plan.transformedWeightsByteCount)
         #expect(overview.memory.parameterByteCount == 4 * ParameterLayout(network).count)
         #expect(
             overview.memory.byteCount
-                == plan.arenaByteCount + plan.preparedByteCount + overview.memory.parameterByteCount)
+                == plan.arenaByteCount + plan.transformedWeightsByteCount + overview.memory.parameterByteCount)
     }
 
-    @Test("The overview has the memory that the plan takes", arguments: [Plan.Mode.prediction, .training], [1, 2])
-    func memory(mode: Plan.Mode, threads: Int) throws {
+    @Test(
+        "The overview has the memory that the plan takes", arguments: [ExecutionPlan.Mode.prediction, .training],
+        [1, 2])
+    func memory(mode: ExecutionPlan.Mode, threads: Int) throws {
         let network = try Network.named("logonet", labels: 2, inputSize: 33, width: 0.5)
-        let options = Plan.Options(batchSize: 3, mode: mode, workers: Workers(threads))
-        let overview = Plan.Overview(network, options: options)
-        let plan = try Plan(network, parameters: Parameters(network, seed: 1), options: options)
+        let options = ExecutionPlan.Options(batchSize: 3, mode: mode, workers: Workers(threads))
+        let overview = ExecutionPlan.Overview(network, options: options)
+        let plan = try ExecutionPlan(network, parameters: Parameters(network, seed: 1), options: options)
         #expect(overview.arenaByteCount == plan.arenaByteCount)
         #expect(overview.layers == plan.summary)
         #expect(overview.layers.map(\.name) == plan.steps.map(\.name))
@@ -89,38 +92,43 @@ import Testing
             // The arena holds each layer's scratch memory together with its result.
             #expect(layer.activationByteCount + layer.scratchByteCount <= overview.arenaByteCount)
         }
-        #expect(overview.preparedByteCount >= overview.layers.reduce(0) { $0 + $1.preparedByteCount })
-        #expect((overview.preparedByteCount > 0) == (mode == .prediction))
+        #expect(
+            overview.transformedWeightsByteCount >= overview.layers.reduce(0) { $0 + $1.transformedWeightsByteCount })
+        #expect((overview.transformedWeightsByteCount > 0) == (mode == .prediction))
     }
 
     @Test("What is folded into a convolution is in its line")
     func folded() throws {
-        var builder = NetworkBuilder(name: "folded", input: Shape(height: 8, width: 8, channels: 16))
+        var builder = NetworkBuilder(name: "folded", input: TensorShape(height: 8, width: 8, channels: 16))
         builder.add(Convolution(outputChannels: 16, kernelSize: 3, padding: .same, hasBias: false), named: "c")
         builder.add(BatchNormalization(), named: "n")
-        builder.add(Add(), named: "s", to: ["n", Network.inputName])
+        builder.add(AddLayer(), named: "s", to: ["n", Network.inputName])
         builder.add(ReLU(), named: "r")
-        let overview = Plan.Overview(try builder.network(), options: Plan.Options(batchSize: 2))
+        let overview = ExecutionPlan.Overview(try builder.network(), options: ExecutionPlan.Options(batchSize: 2))
         let layer = try #require(overview.layers.first)
         #expect(overview.layers.count == 1)
         #expect(layer.name == "c+n+s+r")
         #expect(layer.kind == "convolution")
         #expect(layer.algorithm == .winograd)
-        #expect(layer.inputs == [Shape(height: 8, width: 8, channels: 16), Shape(height: 8, width: 8, channels: 16)])
+        #expect(
+            layer.inputs == [
+                TensorShape(height: 8, width: 8, channels: 16), TensorShape(height: 8, width: 8, channels: 16),
+            ])
         #expect(layer.parameterCount == 16 * 16 * 9 + 32)
         // A bias for each channel and 36 matrices of 16x16.
-        #expect(layer.preparedByteCount >= 4 * (16 + 36 * 256))
+        #expect(layer.transformedWeightsByteCount >= 4 * (16 + 36 * 256))
     }
 
     @Test("A plan may be looked at that no machine can run")
     func beyondMemory() throws {
         // 2¹⁵ times 2¹⁵ pixels with a kernel as large: nine of them are more multiplications than an Int holds.
-        var builder = NetworkBuilder(name: "immense", input: Shape(height: 1 << 15, width: 1 << 15, channels: 1))
+        var builder = NetworkBuilder(name: "immense", input: TensorShape(height: 1 << 15, width: 1 << 15, channels: 1))
         for _ in 0..<9 {
-            builder.add(Convolution(outputChannels: 1, kernelSize: Size(1 << 15), padding: .same, hasBias: false))
+            builder.add(Convolution(outputChannels: 1, kernelSize: Size2D(1 << 15), padding: .same, hasBias: false))
         }
         let network = try builder.network()
-        let overview = Plan.Overview(network, options: Plan.Options(batchSize: 1 << 16, mode: .training))
+        let overview = ExecutionPlan.Overview(
+            network, options: ExecutionPlan.Options(batchSize: 1 << 16, mode: .training))
         #expect(overview.multiplications == .max)
         #expect(overview.layers.allSatisfy { $0.multiplications == 1 << 60 })
         #expect(overview.arenaByteCount > 1 << 48)

@@ -46,13 +46,13 @@ import Testing
 
     @Test("Memory that this machine does not have is an error that says how much was needed", arguments: [true, false])
     func outOfMemory(training: Bool) throws {
-        var builder = NetworkBuilder(name: "large", input: Shape(height: 20_000, width: 20_000, channels: 1))
+        var builder = NetworkBuilder(name: "large", input: TensorShape(height: 20_000, width: 20_000, channels: 1))
         builder.add(GlobalAveragePool())
         builder.add(Dense(outputChannels: 2))
         let network = try builder.network()
-        let options = Plan.Options(batchSize: 60_000, mode: training ? .training : .prediction)
+        let options = ExecutionPlan.Options(batchSize: 60_000, mode: training ? .training : .prediction)
         let error = #expect(throws: NetworkError.self) {
-            try Plan(network, parameters: Parameters(network, seed: 0), options: options)
+            try ExecutionPlan(network, parameters: Parameters(network, seed: 0), options: options)
         }
         guard case .outOfMemory(let bytes) = error else {
             Issue.record("unexpected: \(String(describing: error))")
@@ -63,10 +63,10 @@ import Testing
 
     /// Trains over `images` images for `steps` steps, in memory full of NaN where `isPoisoned`.
     private func train(
-        _ network: Network, images: Int, steps: Int = 3, _ options: Plan.Options, isPoisoned: Bool = false
+        _ network: Network, images: Int, steps: Int = 3, _ options: ExecutionPlan.Options, isPoisoned: Bool = false
     ) throws -> Run {
         let parameters = try Parameters(network, seed: 9)
-        let plan = try Plan(network, parameters: parameters, options: options)
+        let plan = try ExecutionPlan(network, parameters: parameters, options: options)
         if isPoisoned { plan.poison(keeping: []) }
         let optimizer = try SGD(
             .init(learningRate: 0.05, weightDecay: 1e-4, gradientClipping: 1), for: parameters.layout)
@@ -93,7 +93,8 @@ import Testing
     private func predict(
         _ network: Network, _ parameters: Parameters, _ input: [Float], batchSize: Int
     ) throws -> [Float] {
-        let plan = try Plan(network, parameters: parameters, options: Plan.Options(batchSize: batchSize))
+        let plan = try ExecutionPlan(
+            network, parameters: parameters, options: ExecutionPlan.Options(batchSize: batchSize))
         plan.poison(keeping: [])
         _ = plan.input.update(from: input)
         let count = input.count / network.input.count
@@ -107,7 +108,7 @@ import Testing
         func run(_ workers: Int) throws -> Run {
             try train(
                 network, images: 7,
-                Plan.Options(batchSize: 7, mode: .training, workers: Workers(workers), inputGradient: true))
+                ExecutionPlan.Options(batchSize: 7, mode: .training, workers: Workers(workers), inputGradient: true))
         }
         let alone = try run(1)
         #expect(alone.gradients.contains { $0 != 0 })
@@ -119,7 +120,7 @@ import Testing
     @Test("What the memory held before never shows", arguments: everyNetwork)
     func poisoned(_ example: Example) throws {
         let network = try example.network()
-        let options = Plan.Options(batchSize: 3, mode: .training, inputGradient: true)
+        let options = ExecutionPlan.Options(batchSize: 3, mode: .training, inputGradient: true)
         try train(network, images: 3, options, isPoisoned: true)
             .expectSameBits(as: train(network, images: 3, options), "memory full of NaN")
     }
@@ -127,16 +128,18 @@ import Testing
     @Test("A plan with room for more images trains with the same bits", arguments: everyNetwork)
     func partialBatch(_ example: Example) throws {
         let network = try example.network()
-        let full = try train(network, images: 3, Plan.Options(batchSize: 3, mode: .training))
-        let partial = try train(network, images: 3, Plan.Options(batchSize: 5, mode: .training), isPoisoned: true)
+        let full = try train(network, images: 3, ExecutionPlan.Options(batchSize: 3, mode: .training))
+        let partial = try train(
+            network, images: 3, ExecutionPlan.Options(batchSize: 5, mode: .training), isPoisoned: true)
         partial.expectSameBits(as: full, "a partial batch")
     }
 
     @Test("Parameter gradients do not depend on whether the input's gradient is asked for", arguments: everyNetwork)
     func withoutInputGradient(_ example: Example) throws {
         let network = try example.network()
-        let with = try train(network, images: 2, Plan.Options(batchSize: 2, mode: .training, inputGradient: true))
-        let without = try train(network, images: 2, Plan.Options(batchSize: 2, mode: .training))
+        let with = try train(
+            network, images: 2, ExecutionPlan.Options(batchSize: 2, mode: .training, inputGradient: true))
+        let without = try train(network, images: 2, ExecutionPlan.Options(batchSize: 2, mode: .training))
         expectSameBits(without.gradients, with.gradients, "gradients")
         #expect(!with.inputGradients.isEmpty && without.inputGradients.isEmpty)
     }
@@ -158,18 +161,19 @@ import Testing
     @Test("Prediction needs less memory than all activations together", arguments: everyNetwork)
     func arenaOfPrediction(_ example: Example) throws {
         let network = try example.network()
-        func plan(_ mode: Plan.Mode) throws -> Plan {
-            try Plan(
-                network, parameters: try Parameters(network, seed: 1), options: Plan.Options(batchSize: 4, mode: mode))
+        func plan(_ mode: ExecutionPlan.Mode) throws -> ExecutionPlan {
+            try ExecutionPlan(
+                network, parameters: try Parameters(network, seed: 1),
+                options: ExecutionPlan.Options(batchSize: 4, mode: mode))
         }
         let activations = network.shapes.reduce(network.input.count) { $0 + $1.count } * 4 * MemoryLayout<Float>.stride
         // The copied windows of convolutions are scratch memory, of a size that does not follow the activations.
         let prediction = try plan(.prediction)
         let scratch = prediction.steps.map { step in
-            step.layer.memory(
+            step.kernel.memory(
                 MemoryRequest(
                     inputs: step.context.inputs.map(\.shape), output: step.context.output.shape, batch: 4,
-                    training: false, delaysArrangement: false, workers: Workers(1),
+                    training: false, delaysPacking: false, workers: Workers(1),
                     algorithm: step.context.algorithm)
             ).scratch
         }
@@ -183,8 +187,9 @@ import Testing
         let frozen: Set = ["conv1", "norm1", "conv3", "norm3", "norm4"]
         let parameters = try Parameters(network, seed: 9)
         let before = try parameters.copy()
-        let plan = try Plan(
-            network, parameters: parameters, options: Plan.Options(batchSize: 3, mode: .training, frozen: frozen))
+        let plan = try ExecutionPlan(
+            network, parameters: parameters,
+            options: ExecutionPlan.Options(batchSize: 3, mode: .training, frozen: frozen))
         let optimizer = try SGD(.init(learningRate: 0.05, weightDecay: 0.1), for: parameters.layout)
         for step in 0..<2 {
             _ = plan.input.update(from: randomValues(plan.input.count, "images \(step)"))
@@ -204,21 +209,21 @@ import Testing
     @Test("A plan for training in which everything is frozen is refused")
     func everythingFrozen() throws {
         let network = try Network.named("lenet", labels: 2)
-        let options = Plan.Options(batchSize: 1, mode: .training, frozen: Set(network.nodes.map(\.name)))
+        let options = ExecutionPlan.Options(batchSize: 1, mode: .training, frozen: Set(network.nodes.map(\.name)))
         #expect(throws: NetworkError.self) {
-            try Plan(network, parameters: try Parameters(network, seed: 1), options: options)
+            try ExecutionPlan(network, parameters: try Parameters(network, seed: 1), options: options)
         }
     }
 
     @Test("Dropout draws a new mask each step and image, the same for the same seed, and none in prediction")
     func dropout() throws {
         let network = try Network(
-            name: "dropout", input: Shape(channels: 400),
+            name: "dropout", input: TensorShape(channels: 400),
             nodes: [Network.Node(name: "dropout", layer: Dropout(rate: 0.25), inputs: [Network.inputName])])
-        func outputs(_ mode: Plan.Mode, seed: UInt64) throws -> [[Float]] {
-            let plan = try Plan(
+        func outputs(_ mode: ExecutionPlan.Mode, seed: UInt64) throws -> [[Float]] {
+            let plan = try ExecutionPlan(
                 network, parameters: try Parameters(network, seed: 1),
-                options: Plan.Options(batchSize: 2, mode: mode, inputGradient: true, seed: seed))
+                options: ExecutionPlan.Options(batchSize: 2, mode: mode, inputGradient: true, seed: seed))
             plan.input.update(repeating: 3)
             return (0..<2).flatMap { _ in
                 plan.forward(count: 2)

@@ -22,9 +22,9 @@ import Testing
         for entry in layout.entries {
             parameters[entry.name] = reference.parameters[entry.name]?.numbers(entry.parameter.count)
         }
-        let plan = try Plan(
+        let plan = try ExecutionPlan(
             reference.network, parameters: parameters,
-            options: Plan.Options(
+            options: ExecutionPlan.Options(
                 batchSize: reference.batch, mode: .training, frozen: Set(reference.frozen), inputGradient: true))
         _ = plan.input.update(from: reference.input.numbers(plan.input.count))
         plan.forward(count: reference.batch)
@@ -62,8 +62,8 @@ import Testing
         for entry in layout.entries {
             parameters[entry.name] = reference.parameters[entry.name]?.numbers(entry.parameter.count)
         }
-        let plan = try Plan(
-            reference.network, parameters: parameters, options: Plan.Options(batchSize: 1, mode: .training))
+        let plan = try ExecutionPlan(
+            reference.network, parameters: parameters, options: ExecutionPlan.Options(batchSize: 1, mode: .training))
         let optimizer = try SGD(reference.options, for: layout)
         for (step, factor) in reference.factors.enumerated() {
             for (name, spec) in reference.gradients[step] {
@@ -95,9 +95,9 @@ import Testing
             parameters[name] = ReferenceNumbers(seed: tensor.seed, scale: tensor.scale, offset: tensor.offset)
                 .numbers(entry.parameter.count)
         }
-        let plan = try Plan(
+        let plan = try ExecutionPlan(
             network, parameters: parameters,
-            options: Plan.Options(batchSize: reference.batch, mode: .training, workers: .init(workers)))
+            options: ExecutionPlan.Options(batchSize: reference.batch, mode: .training, workers: .init(workers)))
         let optimizer = try SGD(fixture.options, for: parameters.layout)
         for step in 0..<fixture.steps {
             let labels = (0..<reference.batch).map { (step + $0) % 2 }

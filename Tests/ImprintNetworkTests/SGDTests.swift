@@ -6,7 +6,7 @@ import Testing
 @Suite struct SGDTests {
     private let dense: DensePlan
     private var parameters: Parameters { dense.parameters }
-    private var plan: Plan { dense.plan }
+    private var plan: ExecutionPlan { dense.plan }
 
     init() throws { dense = try DensePlan() }
 
@@ -66,7 +66,7 @@ import Testing
 
     @Test("A node's factor scales its rate: the step, not the velocity")
     func rateFactors() throws {
-        var net = NetworkBuilder(name: "two", input: Shape(channels: 3))
+        var net = NetworkBuilder(name: "two", input: TensorShape(channels: 3))
         net.add(Dense(outputChannels: 5), named: "first")
         net.add(Dense(outputChannels: 40), named: "second")
         net.add(Dense(outputChannels: 2), named: "third")
@@ -74,7 +74,8 @@ import Testing
         func moved(_ factors: [String: Float]) throws -> (moves: [String: [Float]], velocities: [Float]) {
             let parameters = try Parameters(network, seed: 1)
             let before = try parameters.copy()
-            let plan = try Plan(network, parameters: parameters, options: Plan.Options(batchSize: 1, mode: .training))
+            let plan = try ExecutionPlan(
+                network, parameters: parameters, options: ExecutionPlan.Options(batchSize: 1, mode: .training))
             plan.parameterGradients.update(repeating: 1)
             let optimizer = try SGD(
                 .init(learningRate: 0.5, momentum: 0.5), for: parameters.layout, rateFactors: factors)

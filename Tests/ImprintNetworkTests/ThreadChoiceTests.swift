@@ -5,9 +5,11 @@ import Testing
 
 /// How many threads are worthwhile for a network.
 @Suite struct ThreadChoiceTests {
-    private func threads(_ name: String, batchSize: Int, mode: Plan.Mode = .prediction, of most: Int) throws -> Int {
+    private func threads(
+        _ name: String, batchSize: Int, mode: ExecutionPlan.Mode = .prediction, of most: Int
+    ) throws -> Int {
         let network = try Network.named(name, labels: 4).logits()
-        let options = Plan.Options(batchSize: batchSize, mode: mode, workers: Workers(most))
+        let options = ExecutionPlan.Options(batchSize: batchSize, mode: mode, workers: Workers(most))
         return options.limitingThreads(for: network).workers.count
     }
 
@@ -24,9 +26,9 @@ import Testing
     @Test("A network without multiplications counts by the numbers that it writes")
     func withoutProducts() throws {
         let network = try Network(
-            name: "relu", input: Shape(height: 4096, width: 4096, channels: 1),
+            name: "relu", input: TensorShape(height: 4096, width: 4096, channels: 1),
             nodes: [Network.Node(name: "relu", layer: ReLU(), inputs: [Network.inputName])])
-        let options = Plan.Options(batchSize: 1, workers: Workers(64))
+        let options = ExecutionPlan.Options(batchSize: 1, workers: Workers(64))
         #expect(options.limitingThreads(for: network).workers.count == 8)
     }
 }

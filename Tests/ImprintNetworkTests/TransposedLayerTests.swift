@@ -20,7 +20,7 @@ import Testing
         /// A layer of the network's input and of means of it over these axes; an empty set is the input itself.
         init(_ layer: any Layer, over operands: [MeanAxes]) {
             let means = operands.enumerated().filter { !$1.isEmpty }.map { index, axes in
-                Network.Node(name: "mean \(index)", layer: Mean(axes: axes), inputs: [Network.inputName])
+                Network.Node(name: "mean \(index)", layer: MeanLayer(axes: axes), inputs: [Network.inputName])
             }
             let names = operands.enumerated().map { $1.isEmpty ? Network.inputName : "mean \($0)" }
             nodes = means + [Network.Node(name: "result", layer: layer, inputs: names)]
@@ -38,7 +38,7 @@ import Testing
     static let examples: [Example] =
         [
             Example(ReLU()), Example(ReLU6()), Example(LeakyReLU(slope: 0.2)), Example(Sigmoid()),
-            Example(HardSwish()), Example(Clip(minimum: -0.5, maximum: 0.25)), Example(HardSigmoid()),
+            Example(HardSwish()), Example(ClipLayer(minimum: -0.5, maximum: 0.25)), Example(HardSigmoid()),
             Example(ELU(alpha: 0.5)), Example(Swish()), Example(Tanh()), Example(Softplus()), Example(Softmax()),
             Example(PReLU()), Example(PReLU(isShared: true)),
             // Masks are drawn element by element, so only masks that keep all elements can be transposed.
@@ -50,18 +50,18 @@ import Testing
             Example(Flatten()), Example(GlobalAveragePool()), Example(GlobalMaxPool()),
             Example(GlobalAveragePool(), Dense(outputChannels: 5)),
             Example(SelectChannels(channels: [17, 3, 4, 5, 3])),
-            Example(UpsampleNearest(factor: Size(height: 3, width: 2))),
-            Example(Pad(top: 2, left: 1, bottom: 0, right: 3, mode: .constant(-0.5))),
-            Example(Pad(top: 0, left: 2, bottom: 3, right: 1, mode: .edge)),
-            Example(Pad(top: 0, left: 2, bottom: 0, right: 1, mode: .reflect)),
+            Example(UpsampleNearest(factor: Size2D(height: 3, width: 2))),
+            Example(PadLayer(top: 2, left: 1, bottom: 0, right: 3, mode: .constant(-0.5))),
+            Example(PadLayer(top: 0, left: 2, bottom: 3, right: 1, mode: .edge)),
+            Example(PadLayer(top: 0, left: 2, bottom: 0, right: 1, mode: .reflect)),
         ] + convolutions + pools + joins + fused
 
     static let convolutions: [Example] = {
         let uneven = Padding.explicit(top: 1, left: 0, bottom: 2, right: 3)
-        let kernel = Size(height: 3, width: 2)
+        let kernel = Size2D(height: 3, width: 2)
         var examples = [
             Example(Convolution(outputChannels: 5, kernelSize: 1)),
-            Example(Convolution(outputChannels: 5, kernelSize: 1, stride: Size(height: 1, width: 2))),
+            Example(Convolution(outputChannels: 5, kernelSize: 1, stride: Size2D(height: 1, width: 2))),
             Example(Convolution(outputChannels: 20, kernelSize: 3, padding: .same)),
             Example(
                 Convolution(outputChannels: 20, kernelSize: 3, padding: .explicit(top: 0, left: 2, bottom: 2, right: 1))
@@ -72,21 +72,22 @@ import Testing
                 Example(Convolution(outputChannels: outputs, kernelSize: kernel, padding: .same, groups: groups)),
                 Example(
                     Convolution(
-                        outputChannels: outputs, kernelSize: kernel, stride: Size(height: 1, width: 3), padding: uneven,
+                        outputChannels: outputs, kernelSize: kernel, stride: Size2D(height: 1, width: 3),
+                        padding: uneven,
                         groups: groups, hasBias: false)),
                 Example(
                     Convolution(
                         outputChannels: outputs, kernelSize: 3, stride: 2, padding: .all(4),
-                        dilation: Size(height: 2, width: 3), groups: groups)),
+                        dilation: Size2D(height: 2, width: 3), groups: groups)),
                 Example(
                     TransposedConvolution(
-                        outputChannels: outputs, kernelSize: kernel, stride: Size(height: 2, width: 3),
+                        outputChannels: outputs, kernelSize: kernel, stride: Size2D(height: 2, width: 3),
                         padding: .explicit(top: 1, left: 0, bottom: 0, right: 1),
-                        outputPadding: Size(height: 1, width: 2), groups: groups)),
+                        outputPadding: Size2D(height: 1, width: 2), groups: groups)),
                 Example(
                     TransposedConvolution(
                         outputChannels: outputs, kernelSize: kernel, stride: 2, padding: .same,
-                        dilation: Size(height: 2, width: 3), groups: groups, hasBias: false)),
+                        dilation: Size2D(height: 2, width: 3), groups: groups, hasBias: false)),
             ]
         }
         return examples + [Example(TransposedConvolution(outputChannels: 20, kernelSize: 3, padding: .same))]
@@ -94,10 +95,10 @@ import Testing
 
     static let pools: [Example] = {
         let uneven = Padding.explicit(top: 1, left: 0, bottom: 1, right: 2)
-        let kernel = Size(height: 2, width: 3)
+        let kernel = Size2D(height: 2, width: 3)
         var examples = [Example(MaxPool(kernelSize: 2)), Example(AveragePool(kernelSize: 2))]
         for roundsUp in [false, true] {
-            for (stride, padding) in [(Size(height: 2, width: 1), uneven), (2, .same), (3, .all(1))] {
+            for (stride, padding) in [(Size2D(height: 2, width: 1), uneven), (2, .same), (3, .all(1))] {
                 examples.append(
                     Example(MaxPool(kernelSize: kernel, stride: stride, padding: padding, roundsUp: roundsUp)))
                 for countsPadding in [false, true] {
@@ -118,9 +119,9 @@ import Testing
             [[], []], [[], [.height, .width]], [[], .channels], [[], .height], [.width, []], [.height, .width],
             [.channels, [.height, .width]], [[], .channels, [.height, .channels]],
         ]
-        var examples = operands.flatMap { [Example(Add(), over: $0), Example(Multiply(), over: $0)] }
-        examples += (1...7).map { Example(Mean(axes: MeanAxes(rawValue: $0))) }
-        for layer in [Concat(), Maximum()] as [any Layer] {
+        var examples = operands.flatMap { [Example(AddLayer(), over: $0), Example(MultiplyLayer(), over: $0)] }
+        examples += (1...7).map { Example(MeanLayer(axes: MeanAxes(rawValue: $0))) }
+        for layer in [Concat(), MaximumLayer()] as [any Layer] {
             examples.append(
                 Example(nodes: [
                     Network.Node(name: "tanh", layer: Tanh(), inputs: [Network.inputName]),
@@ -133,7 +134,7 @@ import Testing
     /// Chains that plans fuse.
     static let fused: [Example] = {
         let convolution = Convolution(
-            outputChannels: 18, kernelSize: Size(height: 3, width: 2), padding: .same, hasBias: false)
+            outputChannels: 18, kernelSize: Size2D(height: 3, width: 2), padding: .same, hasBias: false)
         let depthwise = Convolution(outputChannels: 18, kernelSize: 3, padding: .same, groups: 18, hasBias: false)
         return [
             Example(convolution, BatchNormalization(), ReLU(), MaxPool(kernelSize: 2, padding: .same)),
@@ -143,7 +144,7 @@ import Testing
             Example(nodes: [
                 Network.Node(name: "convolution", layer: convolution, inputs: [Network.inputName]),
                 Network.Node(name: "norm", layer: BatchNormalization(), inputs: ["convolution"]),
-                Network.Node(name: "sum", layer: Add(), inputs: ["norm", Network.inputName]),
+                Network.Node(name: "sum", layer: AddLayer(), inputs: ["norm", Network.inputName]),
                 Network.Node(name: "relu", layer: ReLU(), inputs: ["sum"]),
             ]),
         ]
@@ -156,7 +157,7 @@ import Testing
             let layers = example.nodes.map { "\($0.layer)" }.joined(separator: " → ")
             // Kernels and reflected borders may be larger than the map.
             let network = try? Network(
-                name: "\(height)x\(width): \(layers)", input: Shape(height: height, width: width, channels: 18),
+                name: "\(height)x\(width): \(layers)", input: TensorShape(height: height, width: width, channels: 18),
                 nodes: example.nodes)
             return network.map(Case.init)
         }
@@ -168,7 +169,7 @@ import Testing
     func everyKind() {
         for (height, width) in Self.sizes {
             let nodes = Self.cases(height: height, width: width).flatMap(\.network.nodes)
-            let missing = Set(layerKinds.map { $0.kind }).subtracting(nodes.map { type(of: $0.layer).kind })
+            let missing = Set(LayerRegistry.all.map { $0.kind }).subtracting(nodes.map { type(of: $0.layer).kind })
             #expect(missing.isEmpty, "\(height)x\(width)")
         }
     }
@@ -181,7 +182,7 @@ import Testing
 
     private static let batch = 3
 
-    private func compare(_ network: Network, _ mode: Plan.Mode) throws {
+    private func compare(_ network: Network, _ mode: ExecutionPlan.Mode) throws {
         let transposedNetwork = try transposed(network)
         let parameters = try randomParameters(network, seed: 4)
         let transposedParameters = try Parameters(transposedNetwork, seed: 4)
@@ -217,11 +218,12 @@ import Testing
     }
 
     private func run(
-        _ network: Network, _ parameters: Parameters, _ mode: Plan.Mode, _ input: [Float], _ outputGradient: [Float]
+        _ network: Network, _ parameters: Parameters, _ mode: ExecutionPlan.Mode, _ input: [Float],
+        _ outputGradient: [Float]
     ) throws -> Pass {
-        let plan = try Plan(
+        let plan = try ExecutionPlan(
             network, parameters: parameters,
-            options: Plan.Options(
+            options: ExecutionPlan.Options(
                 batchSize: Self.batch, mode: mode, workers: Workers(2), inputGradient: mode == .training))
         plan.poison(keeping: [])
         _ = plan.input.update(from: input)
@@ -263,12 +265,12 @@ import Testing
     }
 
     /// The map whose elements the network's output has: that before a final Flatten, which keeps their order.
-    private func outputMap(_ network: Network) -> Shape {
+    private func outputMap(_ network: Network) -> TensorShape {
         let last = network.nodes.count - 1
         return network.nodes[last].layer is Flatten ? network.inputShapes(of: last)[0] : network.output
     }
 
-    private func transposed(_ values: [Float], _ map: Shape) -> [Float] {
+    private func transposed(_ values: [Float], _ map: TensorShape) -> [Float] {
         transposed(values, height: map.height, width: map.width, depth: map.channels)
     }
 

@@ -9,10 +9,10 @@ import Testing
 /// All numbers are small whole ones, so that sums are exact in any order and equal values meet in the windows.
 @Suite struct WindowKernelTests {
     struct Case: Sendable, CustomTestStringConvertible {
-        let input: Shape
-        let kernel: Size
-        let stride: Size
-        var dilation: Size = 1
+        let input: TensorShape
+        let kernel: Size2D
+        let stride: Size2D
+        var dilation: Size2D = 1
         let padding: Padding
 
         var testDescription: String { "\(input): kernel \(kernel), stride \(stride), dilation \(dilation), \(padding)" }
@@ -56,8 +56,9 @@ import Testing
                         let width = max(1 + cases.count * 7 % 9, kernel - left - right)
                         cases.append(
                             Case(
-                                input: Shape(height: height, width: width, channels: channels), kernel: Size(kernel),
-                                stride: Size(stride),
+                                input: TensorShape(height: height, width: width, channels: channels),
+                                kernel: Size2D(kernel),
+                                stride: Size2D(stride),
                                 padding: .explicit(top: top, left: left, bottom: bottom, right: right)))
                     }
                 }
@@ -69,19 +70,20 @@ import Testing
     /// Windows that are not square, dilated ones, more channels than are summed at once, and images beyond the caches.
     static let special: [Case] = [
         Case(
-            input: Shape(height: 7, width: 9, channels: 18), kernel: Size(height: 3, width: 5),
-            stride: Size(height: 2, width: 1), padding: .all(1)),
+            input: TensorShape(height: 7, width: 9, channels: 18), kernel: Size2D(height: 3, width: 5),
+            stride: Size2D(height: 2, width: 1), padding: .all(1)),
         Case(
-            input: Shape(height: 9, width: 8, channels: 16), kernel: 3, stride: 1,
-            dilation: Size(height: 2, width: 3), padding: .all(2)),
-        Case(input: Shape(height: 9, width: 8, channels: 17), kernel: 3, stride: 2, dilation: 2, padding: .all(1)),
-        Case(input: Shape(height: 12, width: 13, channels: 18), kernel: 5, stride: 1, padding: .all(2)),
-        Case(input: Shape(height: 12, width: 13, channels: 3), kernel: 7, stride: 2, padding: .all(3)),
-        Case(input: Shape(height: 7, width: 7, channels: 300), kernel: 3, stride: 1, padding: .all(1)),
-        Case(input: Shape(height: 33, width: 31, channels: 136), kernel: 3, stride: 1, padding: .all(1)),
-        Case(input: Shape(height: 33, width: 31, channels: 136), kernel: 3, stride: 2, padding: .all(1)),
-        Case(input: Shape(height: 33, width: 31, channels: 136), kernel: 2, stride: 2, padding: .all(0)),
-        Case(input: Shape(height: 33, width: 32, channels: 136), kernel: 5, stride: 2, padding: .all(2)),
+            input: TensorShape(height: 9, width: 8, channels: 16), kernel: 3, stride: 1,
+            dilation: Size2D(height: 2, width: 3), padding: .all(2)),
+        Case(
+            input: TensorShape(height: 9, width: 8, channels: 17), kernel: 3, stride: 2, dilation: 2, padding: .all(1)),
+        Case(input: TensorShape(height: 12, width: 13, channels: 18), kernel: 5, stride: 1, padding: .all(2)),
+        Case(input: TensorShape(height: 12, width: 13, channels: 3), kernel: 7, stride: 2, padding: .all(3)),
+        Case(input: TensorShape(height: 7, width: 7, channels: 300), kernel: 3, stride: 1, padding: .all(1)),
+        Case(input: TensorShape(height: 33, width: 31, channels: 136), kernel: 3, stride: 1, padding: .all(1)),
+        Case(input: TensorShape(height: 33, width: 31, channels: 136), kernel: 3, stride: 2, padding: .all(1)),
+        Case(input: TensorShape(height: 33, width: 31, channels: 136), kernel: 2, stride: 2, padding: .all(0)),
+        Case(input: TensorShape(height: 33, width: 32, channels: 136), kernel: 5, stride: 2, padding: .all(2)),
     ]
 
     @Test(arguments: small + special) func convolvesEachChannel(_ test: Case) {
@@ -166,7 +168,7 @@ import Testing
     }
 
     @Test func passesOnWhatIsNotANumber() {
-        let test = Case(input: Shape(height: 4, width: 6, channels: 17), kernel: 2, stride: 2, padding: .all(0))
+        let test = Case(input: TensorShape(height: 4, width: 6, channels: 17), kernel: 2, stride: 2, padding: .all(0))
         var x = numbers(test.inputCount, "x")
         x[3] = .nan
         var y = [Float](repeating: 0, count: test.outputCount)

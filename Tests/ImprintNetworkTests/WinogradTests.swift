@@ -16,10 +16,10 @@ import Testing
 
         fileprivate func network(kernelWidth: Int) throws -> Network {
             var net = NetworkBuilder(
-                name: testDescription, input: Shape(height: height, width: width, channels: inputChannels))
+                name: testDescription, input: TensorShape(height: height, width: width, channels: inputChannels))
             net.add(
                 Convolution(
-                    outputChannels: outputChannels, kernelSize: Size(height: 3, width: kernelWidth),
+                    outputChannels: outputChannels, kernelSize: Size2D(height: 3, width: kernelWidth),
                     padding: .explicit(top: 1, left: 0, bottom: 1, right: kernelWidth - 2)),
                 named: "convolution")
             return try net.network()
@@ -58,9 +58,9 @@ import Testing
         let network = try example.network(kernelWidth: kernelWidth)
         let parameters = try Parameters(ParameterLayout(network))
         parameters["convolution.weight"] = weight
-        let plan = try Plan(
+        let plan = try ExecutionPlan(
             network, parameters: parameters,
-            options: Plan.Options(
+            options: ExecutionPlan.Options(
                 batchSize: example.images + 1, mode: .training, workers: Workers(workers), inputGradient: true))
         #expect(plan.summary[0].algorithm == algorithm)
         let (inputs, outputs) = (example.images * network.input.count, example.images * network.output.count)

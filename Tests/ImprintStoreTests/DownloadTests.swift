@@ -1,5 +1,6 @@
 import Foundation
 import Imprint
+import ImprintModel
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 import Foundation
 import ImprintCore
-import ImprintFormats
+import ImprintModel
 import Synchronization
 
 @testable import ImprintStore
@@ -138,7 +138,7 @@ final class MemoryFiles: StoreFiles {
         }
     }
 
-    func weights(_ name: String) throws -> WeightsFile { try WeightsFile([UInt8](mapped(name)), named: name) }
+    func weights(_ name: String) throws -> ModelFile { try ModelFile([UInt8](mapped(name)), named: name) }
 
     func append(_ bytes: Data, to name: String) throws {
         try operation { state in

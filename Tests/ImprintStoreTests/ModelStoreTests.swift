@@ -1,7 +1,7 @@
 import Foundation
 import Imprint
 import ImprintCore
-import ImprintFormats
+import ImprintModel
 import TestSupport
 import Testing
 

@@ -1,6 +1,9 @@
 import Crypto
 import Foundation
 import Imprint
+import ImprintImages
+import ImprintModel
+import ImprintNetwork
 import TestSupport
 
 @testable import ImprintStore
@@ -10,9 +13,9 @@ struct TestModel {
     let bytes: Data
     let sha256: String
     /// What it says of `photo`.
-    let answer: [Observation]
+    let answer: [Classification]
 
-    static let photo = Image(width: 8, height: 8, filledWith: 200)
+    static let photo = RasterImage(width: 8, height: 8, filledWith: 200)
 
     /// Models that differ in their parameters.
     static let all: [TestModel] = (1...4).map { seed in
@@ -21,7 +24,7 @@ struct TestModel {
 
     /// - Parameter scale: What its parameters are multiplied by.
     init(seed: Int, scale: Float = 1, width: Int = 4) throws {
-        var net = NetworkBuilder(name: "small", input: Shape(height: 8, width: 8, channels: 3))
+        var net = NetworkBuilder(name: "small", input: TensorShape(height: 8, width: 8, channels: 3))
         net.add(Convolution(outputChannels: width, kernelSize: 3, padding: .same))
         net.add(GlobalAveragePool())
         net.add(Dense(outputChannels: 3))
@@ -29,7 +32,7 @@ struct TestModel {
         let network = try net.network()
         let parameters = try Parameters(network, seed: UInt64(seed))
         for entry in parameters.layout.entries { parameters[entry.name] = parameters[entry.name]?.map { $0 * scale } }
-        let weights = WeightsFile(
+        let weights = ModelFile(
             network: network, parameters: parameters, labels: ["A", "B", "C"],
             preprocessing: Preprocessing(width: 8, height: 8))
         bytes = try withTemporaryFolder { folder in
@@ -64,7 +67,7 @@ func hexadecimal(_ bytes: some Sequence<UInt8>) -> String { bytes.map { String(f
 
 extension ModelStore {
     /// What the model in use says of `photo`.
-    var answer: [Observation] {
+    var answer: [Classification] {
         get throws { try load().classify(TestModel.photo) }
     }
 }

@@ -1,6 +1,6 @@
 import Foundation
 import Imprint
-import ImprintFormats
+import ImprintCore
 import Testing
 
 @testable import ImprintStore

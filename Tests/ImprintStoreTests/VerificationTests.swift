@@ -1,6 +1,6 @@
 import Crypto
 import Foundation
-import ImprintFormats
+import ImprintCore
 import TestSupport
 import Testing
 

@@ -2,15 +2,16 @@ import Foundation
 import Imprint
 import ImprintCore
 import ImprintImages
+import ImprintTraining
 import TestSupport
 import Testing
 
 @Suite("Audit") struct AuditTests {
     /// A picture of random blocks, another one for each seed.
-    private func picture(_ seed: UInt64, width: Int = 96, height: Int = 72) -> Image {
+    private func picture(_ seed: UInt64, width: Int = 96, height: Int = 72) -> RasterImage {
         var stream = RandomStream(seed: seed, "blocks")
         let colors = (0..<64).map { _ in UInt8(stream.index(below: 256)) }
-        var image = Image(width: width, height: height)
+        var image = RasterImage(width: width, height: height)
         for place in image.samples.indices {
             let (x, y) = (place / 3 % width * 4 / width, place / 3 / width * 4 / height)
             image.samples[place] = colors[(y * 4 + x) * 3 % 61 + place % 3]
@@ -18,7 +19,7 @@ import Testing
         return image
     }
 
-    private func write(_ image: Image, to file: URL) throws {
+    private func write(_ image: RasterImage, to file: URL) throws {
         try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
         try ImageFile.write(image, to: file)
     }
@@ -38,7 +39,7 @@ import Testing
             let brokenProfile = [0xFF, 0xE2, 0, 20] + Array("ICC_PROFILE\0".utf8) + [1, 1] + Array("none".utf8)
             try Data(plain[..<2] + brokenProfile + plain[2...]).write(to: root.appending(path: "train/cat/wrong.jpg"))
             try write(picture(90, width: 40, height: 30), to: root.appending(path: "train/dog/tiny.png"))
-            var wide = Image(width: 200, height: 80, filledWith: 200)
+            var wide = RasterImage(width: 200, height: 80, filledWith: 200)
             for place in 0..<40 * 3 { wide.samples[30 * 200 * 3 + place] = UInt8(place % 7) }
             try write(wide, to: root.appending(path: "train/dog/wide.png"))
             let bytes = try ImageFile.encodeJPEG(picture(91))

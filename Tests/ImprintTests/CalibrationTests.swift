@@ -2,6 +2,7 @@ import Foundation
 import Imprint
 import ImprintCore
 import ImprintImages
+import ImprintModel
 import Testing
 
 @Suite struct CalibrationTests {

@@ -1,8 +1,10 @@
 import Foundation
 import Imprint
-import ImprintFormats
+import ImprintCore
 import ImprintImages
+import ImprintModel
 import ImprintNetwork
+import ImprintTraining
 import TestSupport
 import Testing
 
@@ -46,14 +48,14 @@ import Testing
         }
     }
 
-    private static func baseWithDropout() throws -> WeightsFile {
+    private static func baseWithDropout() throws -> ModelFile {
         try base(named: "drops") { builder in
             builder.add(Convolution(outputChannels: 8, kernelSize: 3, stride: 2))
             builder.add(ReLU())
         }
     }
 
-    private static func baseOfThreeBlocks() throws -> WeightsFile {
+    private static func baseOfThreeBlocks() throws -> ModelFile {
         try base(named: "blocks") { builder in
             for block in 1...2 {
                 builder.add(Convolution(outputChannels: 8, kernelSize: 3, stride: 2), named: "conv\(block)")
@@ -64,15 +66,15 @@ import Testing
     }
 
     /// A model of some layers with dropout and a head behind them.
-    private static func base(named name: String, layers: (inout NetworkBuilder) -> Void) throws -> WeightsFile {
-        var builder = NetworkBuilder(name: name, input: Shape(height: 16, width: 16, channels: 3))
+    private static func base(named name: String, layers: (inout NetworkBuilder) -> Void) throws -> ModelFile {
+        var builder = NetworkBuilder(name: name, input: TensorShape(height: 16, width: 16, channels: 3))
         layers(&builder)
         builder.add(Dropout(rate: 0.5))
         builder.add(GlobalAveragePool())
         builder.add(Dense(outputChannels: 2), named: "head")
         builder.add(Softmax())
         let network = try builder.network()
-        return WeightsFile(
+        return ModelFile(
             network: network, parameters: try Parameters(network, seed: 3), labels: ["left", "right"],
             preprocessing: Preprocessing(width: 16, height: 16, channels: 3))
     }
@@ -80,7 +82,7 @@ import Testing
     /// Trains until the run has ended, asking it to stop after every `steps` steps.
     private func trainInParts(
         _ folder: URL, _ configuration: TrainingConfiguration, _ checkpoints: URL, every steps: Int
-    ) throws -> (weights: WeightsFile, parts: Int) {
+    ) throws -> (weights: ModelFile, parts: Int) {
         let options = CheckpointOptions(folder: checkpoints, interval: .seconds(1000), resumes: true)
         for part in 1...1000 {
             var done = 0
@@ -176,7 +178,7 @@ import Testing
                 }
                 // A model in the place of the checkpoint is the user's own file.
                 try weights.write(to: file)
-                let error = #expect(throws: WeightsFileError.self) {
+                let error = #expect(throws: ModelFileError.self) {
                     try train(folder, quickTraining(epochs: 2), checkpoints: options)
                 }
                 #expect(error?.problem == .notACheckpoint(found: "a model"))

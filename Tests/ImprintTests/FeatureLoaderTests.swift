@@ -1,15 +1,16 @@
 import Foundation
 import Imprint
 import ImprintCore
-import ImprintFormats
 import ImprintImages
+import ImprintModel
 import ImprintNetwork
+import ImprintTraining
 import TestSupport
 import Testing
 
 /// Training the head alone, on features that are computed once.
 @Suite("Features") struct FeatureLoaderTests {
-    private func base(_ network: String = "logonet") throws -> WeightsFile {
+    private func base(_ network: String = "logonet") throws -> ModelFile {
         try withPictures(perLabel: 8, seed: 1) {
             try train($0, quickTraining(epochs: 2) { $0.start = .network(network, width: 0.125) })
         }
@@ -17,7 +18,7 @@ import Testing
 
     /// Trains the head as a run does, but with the whole network in every step.
     private func trainWithoutFeatures(
-        _ base: WeightsFile, _ folder: URL, _ configuration: TrainingConfiguration
+        _ base: ModelFile, _ folder: URL, _ configuration: TrainingConfiguration
     ) throws -> (parameters: Parameters, losses: [Float]) {
         let images = try ImageFolder(at: folder)
         let loader = try BatchLoader(
@@ -25,9 +26,9 @@ import Testing
             batchSize: configuration.batchSize, shuffles: true, seed: configuration.seed, workers: Workers(1))
         let network = try base.network.logits()
         let parameters = try base.parameters.copy()
-        let plan = try Plan(
+        let plan = try ExecutionPlan(
             network, parameters: parameters,
-            options: Plan.Options(
+            options: ExecutionPlan.Options(
                 batchSize: configuration.batchSize, mode: .training,
                 frozen: Set(network.nodes.map(\.name)).subtracting(["head"])))
         let optimizer = try SGD(
@@ -35,7 +36,7 @@ import Testing
                 learningRate: try #require(configuration.learningRate), momentum: configuration.momentum,
                 nesterov: true, weightDecay: configuration.weightDecay), for: parameters.layout)
         let steps = (loader.count + configuration.batchSize - 1) / configuration.batchSize
-        let schedule = Schedule(configuration.schedule, warmUpSteps: steps)
+        let schedule = LearningRateSchedule(configuration.schedule, warmUpSteps: steps)
         let loss = SoftmaxCrossEntropy(labelSmoothing: configuration.labelSmoothing)
         var losses: [Float] = []
         for epoch in 0..<configuration.epochs {

@@ -1,21 +1,22 @@
 import Foundation
 import Imprint
 import ImprintCore
-import ImprintFormats
 import ImprintImages
+import ImprintModel
 import ImprintNetwork
+import ImprintTraining
 import TestSupport
 import Testing
 
 /// Training that goes on from a base, beyond its head.
 @Suite("Fine-tuning") struct FineTuningTests {
     /// A base that knows left from right.
-    private func base() throws -> WeightsFile {
+    private func base() throws -> ModelFile {
         try withPictures(perLabel: 8, seed: 1) { try train($0, quickTraining(epochs: 2)) }
     }
 
     private func tuning(
-        _ base: WeightsFile, _ trains: FineTuning.Trains, epochs: Int,
+        _ base: ModelFile, _ trains: FineTuning.Trains, epochs: Int,
         change: (inout TrainingConfiguration) -> Void = { _ in }
     ) -> TrainingConfiguration {
         quickTraining(epochs: epochs) {
@@ -189,7 +190,7 @@ import Testing
                     let tuned = try train(folder, tuning(base, trains, epochs: 5) { $0.fineTuning.layerDecay = 0.25 })
                     let url = place.appending(path: "\(trains.rawValue).imprint")
                     try tuned.write(to: url)
-                    let record = try #require(try WeightsFile(contentsOf: url).training)
+                    let record = try #require(try ModelFile(contentsOf: url).training)
                     #expect(record.trains == trains)
                     #expect(record.fineTuning == (trains == .head ? nil : FineTuning(layerDecay: 0.25)))
                 }

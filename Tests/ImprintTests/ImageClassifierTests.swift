@@ -1,6 +1,5 @@
 import Foundation
 import Imprint
-import ImprintFormats
 import ImprintImages
 import Synchronization
 import TestSupport
@@ -46,7 +45,7 @@ import Testing
             }
             let classifier = try ImageClassifier(weights)
             let error = ImprintError.noConfidence(network: "logonet")
-            #expect(throws: error) { try classifier.classify(Image(width: 16, height: 16, filledWith: 255)) }
+            #expect(throws: error) { try classifier.classify(RasterImage(width: 16, height: 16, filledWith: 255)) }
             #expect(throws: error) { try classifier.evaluate(on: ImageFolder(at: folder)) }
         }
     }
@@ -56,7 +55,7 @@ import Testing
             let classifier = try ImageClassifier(train(folder, quickTraining(epochs: 1)))
             let files = try ImageFolder(at: folder).items.map(\.url)
             let expected = try files.map { try classifier.classify($0) }
-            let results = Mutex([[[Observation]]?](repeating: nil, count: 4))
+            let results = Mutex([[[Classification]]?](repeating: nil, count: 4))
             DispatchQueue.concurrentPerform(iterations: 4) { thread in
                 let observations = try? files.map { try classifier.classify($0) }
                 results.withLock { $0[thread] = observations }

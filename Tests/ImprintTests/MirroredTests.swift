@@ -1,30 +1,30 @@
 import Foundation
 import Imprint
-import ImprintFormats
 import ImprintImages
+import ImprintModel
 import ImprintNetwork
 import TestSupport
 import Testing
 
 @Suite struct MirroredTests {
     /// A network for which left and right are different things.
-    private func weights(_ last: some Layer, labels: [String]) throws -> WeightsFile {
-        var net = NetworkBuilder(name: "sides", input: Shape(height: 2, width: 3, channels: 3))
+    private func weights(_ last: some Layer, labels: [String]) throws -> ModelFile {
+        var net = NetworkBuilder(name: "sides", input: TensorShape(height: 2, width: 3, channels: 3))
         net.add(Flatten())
         net.add(Dense(outputChannels: labels.count))
         net.add(last)
         let network = try net.network()
-        return WeightsFile(
+        return ModelFile(
             network: network, parameters: try Parameters(network, seed: 7), labels: labels,
             preprocessing: Preprocessing(width: 3, height: 2))
     }
 
-    private let image = Image(
+    private let image = RasterImage(
         width: 3, height: 2, channels: 3, samples: (0..<18).map { UInt8(truncatingIfNeeded: $0 * 53) })
 
     @Test("An image and its mirror image: left and right change places, twice they are as before")
     func mirrored() {
-        let pixels = Image(width: 3, height: 2, channels: 1, samples: [1, 2, 3, 4, 5, 6])
+        let pixels = RasterImage(width: 3, height: 2, channels: 1, samples: [1, 2, 3, 4, 5, 6])
         #expect(pixels.mirrored.samples == [3, 2, 1, 6, 5, 4])
         #expect(image.mirrored.mirrored == image && image.mirrored != image)
     }
@@ -34,7 +34,7 @@ import Testing
     func mean(isSoftmax: Bool) throws {
         let labels = ["a", "b", "c"]
         let model = isSoftmax ? try weights(Softmax(), labels: labels) : try weights(Sigmoid(), labels: labels)
-        func confidences(_ classifier: ImageClassifier, _ image: Image) throws -> [Float] {
+        func confidences(_ classifier: ImageClassifier, _ image: RasterImage) throws -> [Float] {
             let observations = try classifier.classify(image)
             return labels.map { label in observations.first { $0.label == label }?.confidence ?? -1 }
         }

@@ -1,6 +1,9 @@
 import Foundation
 import Imprint
-import ImprintFormats
+import ImprintImages
+import ImprintModel
+import ImprintNetwork
+import ImprintTraining
 import Testing
 
 @Suite("Operating points") struct OperatingPointsTests {
@@ -65,8 +68,8 @@ import Testing
         .init(threshold: 0.9, precision: 1, recall: 0.2),
     ]
 
-    private func observation(_ confidence: Float) -> Observation {
-        Observation(label: "logo", confidence: confidence, precisionRecallCurve: curve, threshold: 0.75)
+    private func observation(_ confidence: Float) -> Classification {
+        Classification(label: "logo", confidence: confidence, precisionRecallCurve: curve, threshold: 0.75)
     }
 
     @Test(
@@ -94,7 +97,7 @@ import Testing
 
     @Test("Observations without a curve or threshold say so")
     func unknown() {
-        let observation = Observation(label: "logo", confidence: 1)
+        let observation = Classification(label: "logo", confidence: 1)
         #expect(!observation.hasPrecisionRecallCurve && observation.reachesThreshold == nil)
         #expect(!observation.hasMinimumPrecision(0, forRecall: 0))
         #expect(!observation.hasMinimumRecall(0, forPrecision: 0))
@@ -108,9 +111,9 @@ import Testing
         encoder.outputFormatting = .sortedKeys
         let data = try encoder.encode(observation(0.5))
         #expect(String(decoding: data, as: UTF8.self) == #"{"confidence":0.5,"label":"logo"}"#)
-        let read = try JSONDecoder().decode(Observation.self, from: data)
+        let read = try JSONDecoder().decode(Classification.self, from: data)
         #expect(read == observation(0.5) && read.hashValue == observation(0.5).hashValue)
-        #expect(read != observation(0.25) && read != Observation(label: "other", confidence: 0.5))
+        #expect(read != observation(0.25) && read != Classification(label: "other", confidence: 0.5))
         #expect(!read.hasPrecisionRecallCurve)
     }
 
@@ -134,8 +137,8 @@ import Testing
     func unmeasured() throws {
         let labels = (1...7).map { "label \($0)" }
         let network = try Network.logonet(labels: 7, inputSize: 16, width: 0.1)
-        func weights(_ record: TrainingRecord?) throws -> WeightsFile {
-            WeightsFile(
+        func weights(_ record: TrainingRecord?) throws -> ModelFile {
+            ModelFile(
                 network: network, parameters: try Parameters(network, seed: 0), labels: labels,
                 preprocessing: Preprocessing(width: 16, height: 16), training: record)
         }
@@ -166,10 +169,10 @@ import Testing
             seed: 1, epochs: 1, batchSize: 1, optimizer: SGD.Options(learningRate: 0.1),
             precisionRecall: ["logo": curve], thresholds: ["logo": 0.5, "other": 0.25])
         let classifier = try ImageClassifier(
-            WeightsFile(
+            ModelFile(
                 network: network, parameters: try Parameters(network, seed: 0), labels: ["logo", "other"],
                 preprocessing: Preprocessing(width: 16, height: 16), training: record))
-        let observations = try classifier.classify(Image(width: 16, height: 16, filledWith: 200))
+        let observations = try classifier.classify(RasterImage(width: 16, height: 16, filledWith: 200))
             .sorted { $0.label < $1.label }
         #expect(observations.map(\.precisionRecallCurve) == [curve, []])
         #expect(observations.map(\.threshold) == [0.5, 0.25])

@@ -1,6 +1,8 @@
 import Foundation
 import Imprint
 import ImprintCore
+import ImprintModel
+import ImprintTraining
 
 /// Made-up predictions on which metrics differ, or do not exist.
 enum Predictions: String, CaseIterable, Sendable {

@@ -1,5 +1,9 @@
 import Foundation
 import Imprint
+import ImprintImages
+import ImprintModel
+import ImprintSynthesis
+import ImprintTraining
 import TestSupport
 import Testing
 
@@ -91,7 +95,8 @@ private func appExample(model: URL, upload: Data, frames: AsyncStream<ImageSourc
                 try FileManager.default.createDirectory(at: photos, withIntermediateDirectories: true)
                 for index in 0..<2 {
                     try ImageFile.write(
-                        Image(width: 100, height: 100, filledWith: value), to: photos.appending(path: "\(index).png"))
+                        RasterImage(width: 100, height: 100, filledWith: value),
+                        to: photos.appending(path: "\(index).png"))
                 }
             }
             let model = folder.appending(path: "logo.imprint")

@@ -1,8 +1,9 @@
 import Foundation
 import Imprint
-import ImprintFormats
 import ImprintImages
+import ImprintModel
 import ImprintNetwork
+import ImprintTraining
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 import Imprint
-import ImprintFormats
 import ImprintImages
+import ImprintModel
 import ImprintNetwork
 import Testing
 
@@ -8,9 +8,9 @@ import Testing
     /// A model that says "bright" the surer, the brighter the pixels of `block` are, and looks at nothing else.
     private func model(
         width: Int, height: Int, block: (columns: Range<Int>, rows: Range<Int>), channels: Int = 3
-    ) throws -> WeightsFile {
+    ) throws -> ModelFile {
         var net = NetworkBuilder(
-            name: "block", input: Shape(height: height, width: width, channels: channels))
+            name: "block", input: TensorShape(height: height, width: width, channels: channels))
         net.add(Flatten())
         net.add(Dense(outputChannels: 2), named: "head")
         net.add(Softmax())
@@ -26,7 +26,7 @@ import Testing
             }
         }
         parameters["head.weight"] = weights
-        return WeightsFile(
+        return ModelFile(
             network: network, parameters: parameters, labels: ["dark", "bright"],
             preprocessing: Preprocessing(width: width, height: height, channels: channels))
     }
@@ -38,7 +38,7 @@ import Testing
         let side = min(width, height) / 5
         let block = (columns: side..<(2 * side), rows: (height - 2 * side)..<(height - side))
         let weights = try model(width: width, height: height, block: block, channels: channels)
-        let image = Image(width: width, height: height, filledWith: 255)
+        let image = RasterImage(width: width, height: height, filledWith: 255)
         let map = try ImageClassifier(weights).saliency(of: image)
         #expect(map.label == "bright" && map.width == width && map.height == height)
         #expect(map.values.count == width * height && map.values.allSatisfy { (0...1).contains($0) })
@@ -57,14 +57,15 @@ import Testing
 
     @Test("For the other label, hiding the block only takes the confidence up") func other() throws {
         let weights = try model(width: 20, height: 20, block: (4..<8, 4..<8))
-        let map = try ImageClassifier(weights).saliency(of: Image(width: 64, height: 64, filledWith: 255), for: "dark")
+        let map = try ImageClassifier(weights).saliency(
+            of: RasterImage(width: 64, height: 64, filledWith: 255), for: "dark")
         #expect(map.label == "dark" && abs(map.confidence - 0.01799) < 1e-4)
         #expect(map.values.allSatisfy { $0 == 0 } && map.greatest == 0)
     }
 
     @Test("The map is the same for any number of threads") func threads() throws {
         let weights = try model(width: 25, height: 25, block: (0..<20, 3..<20))
-        var image = Image(width: 25, height: 25)
+        var image = RasterImage(width: 25, height: 25)
         for place in image.samples.indices { image.samples[place] = UInt8(place * 37 % 256) }
         let maps = try [1, 2, 4].map { try ImageClassifier(weights, threads: $0).saliency(of: image) }
         #expect(maps[1] == maps[0] && maps[2] == maps[0])
@@ -73,7 +74,7 @@ import Testing
     @Test("Inputs of a few pixels have a map too", arguments: [(1, 1), (1, 7), (2, 3), (5, 5)])
     func tiny(width: Int, height: Int) throws {
         let weights = try model(width: width, height: height, block: (0..<width, 0..<height))
-        let map = try ImageClassifier(weights).saliency(of: Image(width: 9, height: 9, filledWith: 255))
+        let map = try ImageClassifier(weights).saliency(of: RasterImage(width: 9, height: 9, filledWith: 255))
         #expect(map.values.count == width * height && map.values.allSatisfy { $0 > 0 && $0 <= 1 })
     }
 
@@ -82,7 +83,7 @@ import Testing
         weights.parameters["head.weight"] = [Float](repeating: .greatestFiniteMagnitude, count: 600)
         let classifier = try ImageClassifier(weights)
         #expect(throws: ImprintError.noConfidence(network: "block")) {
-            try classifier.saliency(of: Image(width: 10, height: 10, filledWith: 255))
+            try classifier.saliency(of: RasterImage(width: 10, height: 10, filledWith: 255))
         }
     }
 }

@@ -1,7 +1,9 @@
 import Foundation
 import Imprint
-import ImprintFormats
 import ImprintImages
+import ImprintModel
+import ImprintSynthesis
+import ImprintTraining
 import TestSupport
 import Testing
 
@@ -10,12 +12,12 @@ import Testing
     func knowsMarks()
         throws
     {
-        let base = try WeightsFile.shippedBase()
+        let base = try ModelFile.shippedBase()
         #expect(base.network.name == "logonet" && base.precision == .float16)
         #expect(base.preprocessing == Preprocessing(width: 96, height: 96))
         let file = packageFolder.appending(path: "Sources/CImprintBase/marks.imprint")
         #expect(try Data(contentsOf: file).count <= 4_000_000)
-        #expect(try WeightsFile(contentsOf: file).digest == base.digest)
+        #expect(try ModelFile(contentsOf: file).digest == base.digest)
 
         let recipe = try DrawingRecipe(contentsOf: packageFolder.appending(path: "datasets/marks.json"))
         #expect(base.labels == recipe.labels.map(\.name))
@@ -29,7 +31,7 @@ import Testing
 
     @Test("A model that began with it says so, and its report too") func recipe() throws {
         try withPictures(perLabel: 4) { folder in
-            let base = try WeightsFile.shippedBase()
+            let base = try ModelFile.shippedBase()
             var recipe: TrainingRecipe?
             let weights = try train(
                 folder, quickTraining(epochs: 1) { $0.start = .base(base, trains: .all) },

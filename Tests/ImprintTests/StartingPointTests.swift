@@ -1,8 +1,9 @@
 import Foundation
 import Imprint
-import ImprintFormats
 import ImprintImages
+import ImprintModel
 import ImprintNetwork
+import ImprintTraining
 import TestSupport
 import Testing
 
@@ -35,7 +36,7 @@ import Testing
             #expect(head.count == 3 * 32)
             let drawn = try Parameters(tuned.network, seed: 0)
             #expect(head != drawn["head.weight"])
-            let observations = try ImageClassifier(tuned).classify(Image(width: 16, height: 16))
+            let observations = try ImageClassifier(tuned).classify(RasterImage(width: 16, height: 16))
             #expect(Set(observations.map(\.label)) == ["down", "left", "up"])
         }
     }
@@ -46,7 +47,7 @@ import Testing
         try withPictures(perLabel: 8) { folder in
             let base = try train(folder, quickTraining(epochs: 2))
             let before = try base.parameters.copy()
-            func tuned(learningRate: Float) throws -> WeightsFile {
+            func tuned(learningRate: Float) throws -> ModelFile {
                 try train(
                     folder,
                     quickTraining(epochs: 1) {
@@ -72,7 +73,7 @@ import Testing
             try withTemporaryFolder { place in
                 let url = place.appending(path: "base.imprint")
                 let digest = try train(folder, quickTraining(epochs: 1)).write(to: url)
-                let base = try WeightsFile(contentsOf: url)
+                let base = try ModelFile(contentsOf: url)
                 let tuned = try train(folder, quickTraining(epochs: 1) { $0.start = .base(base) })
                 #expect(tuned.base == digest)
                 // A base that was never written is named as its file would be.
@@ -86,7 +87,7 @@ import Testing
         try withPictures(perLabel: 4) { folder in
             // Of 16 pixels a side LogoNet's last map has one place, of which maximum and mean are the same.
             let base = try train(folder, quickTraining(epochs: 1) { $0.inputSize = 32 })
-            func tuned(_ base: WeightsFile, rate: Float) throws -> WeightsFile {
+            func tuned(_ base: ModelFile, rate: Float) throws -> ModelFile {
                 try train(
                     folder,
                     quickTraining(epochs: 1) {
@@ -109,11 +110,11 @@ import Testing
     }
 
     @Test("A base without a dense layer at its end is refused") func noHead() throws {
-        var builder = NetworkBuilder(name: "headless", input: Shape(height: 16, width: 16, channels: 3))
+        var builder = NetworkBuilder(name: "headless", input: TensorShape(height: 16, width: 16, channels: 3))
         builder.add(Convolution(outputChannels: 2, kernelSize: 3), named: "conv")
         builder.add(GlobalAveragePool())
         let network = try builder.network()
-        let base = WeightsFile(
+        let base = ModelFile(
             network: network, parameters: try Parameters(network, seed: 0), labels: ["a", "b"],
             preprocessing: Preprocessing(width: 16, height: 16))
         try withPictures(perLabel: 2) { folder in

@@ -1,8 +1,8 @@
 import Foundation
 import Imprint
-import ImprintFormats
 import ImprintImages
 import ImprintNetwork
+import ImprintTraining
 import TestSupport
 import Testing
 

@@ -1,6 +1,8 @@
 import Foundation
 import Imprint
 import ImprintImages
+import ImprintSynthesis
+import ImprintTraining
 import TestSupport
 import Testing
 

@@ -1,8 +1,9 @@
 import Foundation
 import Imprint
-import ImprintFormats
 import ImprintImages
+import ImprintModel
 import ImprintNetwork
+import ImprintTraining
 import TestSupport
 import Testing
 
@@ -144,11 +145,11 @@ import Testing
     }
 
     @Test("A base without a softmax at its end gets one") func baseOfLogits() throws {
-        var builder = NetworkBuilder(name: "logits", input: Shape(height: 16, width: 16, channels: 3))
+        var builder = NetworkBuilder(name: "logits", input: TensorShape(height: 16, width: 16, channels: 3))
         builder.add(GlobalAveragePool())
         builder.add(Dense(outputChannels: 2), named: "head")
         let network = try builder.network()
-        let base = WeightsFile(
+        let base = ModelFile(
             network: network, parameters: try Parameters(network, seed: 3), labels: ["left", "right"],
             preprocessing: Preprocessing(width: 16, height: 16, channels: 3))
         try withPictures(perLabel: 8) { folder in

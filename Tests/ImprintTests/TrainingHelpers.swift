@@ -1,8 +1,9 @@
 import Foundation
 import Imprint
 import ImprintCore
-import ImprintFormats
 import ImprintImages
+import ImprintModel
+import ImprintTraining
 import TestSupport
 
 /// Training on small pictures that takes a second.
@@ -23,12 +24,12 @@ func quickTraining(
 func train(
     _ folder: URL, _ configuration: TrainingConfiguration, checkpoints: CheckpointOptions? = nil,
     shouldStop: @escaping () -> Bool = { false }, onEvent: @escaping (TrainingEvent) -> Void = { _ in }
-) throws -> WeightsFile {
+) throws -> ModelFile {
     try Trainer(folder: ImageFolder(at: folder), configuration: configuration, checkpoints: checkpoints)
         .train(onEvent: onEvent, shouldStop: shouldStop).weights
 }
 
-func bytes(of weights: WeightsFile) throws -> Data {
+func bytes(of weights: ModelFile) throws -> Data {
     try withTemporaryFolder { folder in
         let url = folder.appending(path: "x.imprint")
         try weights.write(to: url)
@@ -47,7 +48,7 @@ func withPictures<Result>(
             try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
             for index in 0..<perLabel {
                 var stream = RandomStream(seed: seed, label, index)
-                var image = Image(width: 20, height: 20)
+                var image = RasterImage(width: 20, height: 20)
                 for y in 0..<20 {
                     for x in 0..<20 {
                         let isBright =

@@ -1,7 +1,9 @@
 import Foundation
 import Imprint
-import ImprintFormats
+import ImprintCore
 import ImprintImages
+import ImprintModel
+import ImprintTraining
 import TestSupport
 import Testing
 

@@ -1,5 +1,8 @@
 import Foundation
 import Imprint
+import ImprintImages
+import ImprintModel
+import ImprintNetwork
 import TestSupport
 import Testing
 
@@ -16,16 +19,16 @@ private struct Shapes: TypedModel {
 }
 
 @Suite struct TypedModelTests {
-    private func weights(_ labels: [String]) throws -> WeightsFile {
+    private func weights(_ labels: [String]) throws -> ModelFile {
         let network = try Network.logonet(labels: labels.count, inputSize: 16, width: 0.1)
-        return WeightsFile(
+        return ModelFile(
             network: network, parameters: try Parameters(network, seed: 5), labels: labels,
             preprocessing: Preprocessing(width: 16, height: 16))
     }
 
     @Test("A typed model says what its classifier says, in either order of the labels")
     func classify() async throws {
-        let image = Image(width: 20, height: 20, filledWith: 90)
+        let image = RasterImage(width: 20, height: 20, filledWith: 90)
         for labels in [["a circle", "a square"], ["a square", "a circle"]] {
             let classifier = try ImageClassifier(weights(labels))
             let (expected, shapes) = (try classifier.classify(image), try Shapes(classifier))
@@ -83,7 +86,7 @@ private struct Shapes: TypedModel {
         #expect(
             throws: TypedModelError.otherLabels(model: "the classifier", type: "Label", missing: [], unknown: ["Other"])
         ) {
-            try TypedObservation<Shapes.Label>(Observation(label: "Other", confidence: 1))
+            try TypedObservation<Shapes.Label>(Classification(label: "Other", confidence: 1))
         }
     }
 }

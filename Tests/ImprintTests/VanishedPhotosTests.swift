@@ -1,10 +1,14 @@
 import Foundation
-import ImprintFormats
 import ImprintImages
 import TestSupport
 import Testing
 
 @testable import Imprint
+@testable import ImprintInterop
+@testable import ImprintModel
+@testable import ImprintNetwork
+@testable import ImprintSynthesis
+@testable import ImprintTraining
 
 /// Photos that could be read when training began and cannot be read any more.
 @Suite("Vanished photos") struct VanishedPhotosTests {

@@ -1,5 +1,5 @@
 import Foundation
-import ImprintFormats
+import ImprintModel
 
 // Saves the personalizations in some files over and over under one name, until it is killed: SaveLoop NAME FILE …
 let paths = CommandLine.arguments.dropFirst().map { URL(filePath: $0) }

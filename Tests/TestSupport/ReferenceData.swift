@@ -1,6 +1,6 @@
 public import Foundation
 
-/// Real photos and models that some tests read and the repository does not hold; such tests skip where it is absent.
+/// Real photos and models that some tests read and the repository does not hold; such tests skip if it is absent.
 ///
 /// The folder is named by the environment variable `IMPRINT_REFERENCE_DATA`, else it is `shared` beside the checkout.
 public enum ReferenceData {

@@ -1,5 +1,6 @@
 import Foundation
-import ImprintFormats
+import ImprintInterop
+import ImprintModel
 
 /// What the bytes that libFuzzer makes up are read as.
 enum Format: String, CaseIterable {
@@ -9,7 +10,7 @@ enum Format: String, CaseIterable {
     case program
     /// A Caffe model: how many bytes the architecture has, in four, the architecture, and the weights.
     case caffe
-    /// A weights file of Imprint's own.
+    /// A model file of Imprint's own.
     case imprint
 
     /// What the environment asks for.
@@ -49,7 +50,7 @@ enum Format: String, CaseIterable {
             _ = try importer.read(model)
         case .imprint:
             try bytes.write(to: model)
-            _ = try WeightsFile(contentsOf: model)
+            _ = try ModelFile(contentsOf: model)
         }
     }
 

@@ -1,6 +1,6 @@
 internal import Foundation
 internal import ImprintCore
-internal import ImprintFormats
+internal import ImprintModel
 internal import ImprintNetwork
 
 /// Trains the head and, by factors of low rank, the last blocks before it, over what the layers before these make of a photo.
@@ -19,8 +19,8 @@ final class BlockTuning {
     private let rehearsal: [TuningSample]
     private let adapters: [Network.Adapter]
     /// The last blocks with the head, and the head alone; both with adapters.
-    private let plan: Plan
-    private let headPlan: Plan?
+    private let plan: ExecutionPlan
+    private let headPlan: ExecutionPlan?
     /// What rehearsal samples were judged before, [samples, labels].
     private let before: [Float]
     private let newCount: Int
@@ -38,7 +38,7 @@ final class BlockTuning {
         self.samples = samples
         self.rehearsal = rehearsal
         self.newCount = newCount
-        func plan(_ network: Network, batchSize: Int) throws -> (plan: Plan, adapters: [Network.Adapter]) {
+        func plan(_ network: Network, batchSize: Int) throws -> (plan: ExecutionPlan, adapters: [Network.Adapter]) {
             let adapted = try network.withAdapters(rank: rank)
             let numbers = try Parameters(adapted.network, seed: 0)
             numbers.load(from: parameters)
@@ -47,8 +47,8 @@ final class BlockTuning {
                     numbers.withValues(of: entry) { $0.update(repeating: 0) }
                 }
             }
-            let options = Plan.Options(batchSize: batchSize, mode: .training, frozen: adapted.frozen)
-            return (try Plan(adapted.network, parameters: numbers, options: options), adapted.adapters)
+            let options = ExecutionPlan.Options(batchSize: batchSize, mode: .training, frozen: adapted.frozen)
+            return (try ExecutionPlan(adapted.network, parameters: numbers, options: options), adapted.adapters)
         }
         (self.plan, adapters) = try plan(part, batchSize: min(Self.batchSize, samples.count))
         let head = rehearsal.isEmpty ? nil : try part.splitAtHead()?.head ?? part
@@ -76,14 +76,14 @@ final class BlockTuning {
     }
 
     /// - Parameters:
-    ///   - shouldStop: Asked before each step; where it says yes, the change is that of the steps before.
+    ///   - shouldStop: Asked before each step; if it says yes, the change is that of the steps before.
     ///   - onStep: Told of every tenth step, by the views of that step.
     func run(
         shouldStop: () throws -> Bool, onStep: ((PersonalizationProgress.Step) -> Void)? = nil
     ) throws -> Change {
         let optimizer = try AdamW(
             AdamW.Options(learningRate: Self.learningRate, weightDecay: Self.weightDecay), for: plan.parameters.layout)
-        let schedule = Schedule(.cosine(final: 0), warmUpSteps: 10)
+        let schedule = LearningRateSchedule(.cosine(final: 0), warmUpSteps: 10)
         var stream = RandomStream(seed: 0, "personalization")
         var order: [Int] = []
         for step in 0..<Self.steps where try !shouldStop() {
@@ -180,7 +180,7 @@ extension Network.Adapter {
     }
 }
 
-extension Plan {
+extension ExecutionPlan {
     /// The result for the image at `row`.
     fileprivate func logits(_ row: Int) -> [Float] {
         let labels = network.output.channels

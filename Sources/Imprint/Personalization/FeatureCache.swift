@@ -1,7 +1,7 @@
 internal import Foundation
 internal import ImprintCore
-internal import ImprintFormats
 internal import ImprintImages
+internal import ImprintModel
 
 /// Features of photos in a file, so that they are computed but once: also what work that was ended half-way goes on from.
 ///
@@ -17,12 +17,12 @@ final class FeatureCache {
     private var isSaved = true
 
     /// The keys of the metadata.
-    private static let format = OutputKind.featureCacheKey
+    private static let format = FeatureCacheFile.formatKey
     private static let keyKey = "imprint.key"
     private static let digest = "imprint.digest"
 
     /// Opens the file at `url`; it may be missing or empty.
-    /// - Throws: `SafetensorsError` or `FileError` where there is a file that cannot be read, `ImprintError.foreignCache` where it is none.
+    /// - Throws: `SafetensorsError` or `FileError` if there is a file that cannot be read, `ImprintError.foreignCache` if it is none.
     init(_ url: URL, base: String, blocks: Int, views viewCount: Int, length: Int) throws {
         self.url = url
         self.viewCount = viewCount
@@ -47,7 +47,7 @@ final class FeatureCache {
         SHA256.hexadecimal(of: Array(try Data(contentsOf: photo)))
     }
 
-    /// The features of each view of a photo, where they are known.
+    /// The features of each view of a photo, if they are known.
     func features(_ name: String) -> [[Float]]? {
         guard let all = views[name], all.allSatisfy(\.isFinite) else { return nil }
         return (0..<viewCount).map { Array(all[($0 * length)..<(($0 + 1) * length)]) }
@@ -60,7 +60,7 @@ final class FeatureCache {
     }
 
     /// Writes what is new.
-    /// - Throws: `FileError` where the file cannot be written.
+    /// - Throws: `FileError` if the file cannot be written.
     func save() throws {
         guard !isSaved else { return }
         let tensors = views.map { Safetensors.Tensor(name: $0.key, shape: [$0.value.count], values: $0.value) }

@@ -1,36 +1,36 @@
 internal import ImprintCore
-internal import ImprintFormats
 internal import ImprintImages
+internal import ImprintModel
 internal import ImprintNetwork
 internal import Synchronization
 
 /// Computes the features of images, which no personalization changes, for any number of threads.
 ///
 /// A feature is what the first layer that may change reads: a vector where that is the head. Where the model spots marks, it is one for
-/// each of the `SpotFeatures.places` that are most like a mark.
+/// each of the `DetectorFeatures.places` that are most like a mark.
 final class FeaturePool: Sendable {
-    private let weights: WeightsFile
+    private let weights: ModelFile
     private let workers: Workers
     /// What computes them, by how many blocks before the head change; made when they are asked for.
-    private let pools = Mutex<[Int: PlanPool]>([:])
+    private let pools = Mutex<[Int: ExecutionPlanPool]>([:])
     private let spotters = Mutex<[Idle]>([])
 
     private struct Idle: @unchecked Sendable {
-        let spotter: SpotFeatures
+        let spotter: DetectorFeatures
     }
 
-    init(_ weights: WeightsFile, workers: Workers) {
+    init(_ weights: ModelFile, workers: Workers) {
         self.weights = weights
         self.workers = workers
     }
 
     /// How many places of an image have features.
-    var places: Int { weights.spotting == nil ? 1 : SpotFeatures.places }
+    var places: Int { weights.detector == nil ? 1 : DetectorFeatures.places }
 
     /// How many numbers the features of one view of an image have.
     func length(blocks: Int) throws -> Int {
         let result = try parts(blocks: blocks).features.output
-        return weights.spotting == nil ? result.count : places * result.channels
+        return weights.detector == nil ? result.count : places * result.channels
     }
 
     /// The network up to the last blocks that change, and those with the head.
@@ -47,48 +47,48 @@ final class FeaturePool: Sendable {
         return parts
     }
 
-    private func pool(blocks: Int) throws -> PlanPool {
+    private func pool(blocks: Int) throws -> ExecutionPlanPool {
         try pools.withLock { pools in
             if let pool = pools[blocks] { return pool }
             let network = try parts(blocks: blocks).features
             let parameters = try Parameters(ParameterLayout(network))
             parameters.load(from: weights.parameters)
-            let pool = try PlanPool(network, parameters: parameters, workers: workers)
+            let pool = try ExecutionPlanPool(network, parameters: parameters, workers: workers)
             pools[blocks] = pool
             return pool
         }
     }
 
     /// What computes confidences with a personalization of the model.
-    func stages(with personalization: Personalization) throws -> [PlanPool] {
+    func stages(with personalization: Personalization) throws -> [ExecutionPlanPool] {
         try weights.check(personalization)
         let blocks = try blocks(changedBy: personalization)
         return [try pool(blocks: blocks), try head(blocks: blocks, with: personalization)]
     }
 
     /// What computes confidences of features.
-    private func head(blocks: Int, with personalization: Personalization?) throws -> PlanPool {
+    private func head(blocks: Int, with personalization: Personalization?) throws -> ExecutionPlanPool {
         let head = try parts(blocks: blocks).head
         guard let personalization else {
             let parameters = try Parameters(ParameterLayout(head))
             parameters.load(from: weights.parameters)
-            return try PlanPool(head, parameters: parameters, workers: workers)
+            return try ExecutionPlanPool(head, parameters: parameters, workers: workers)
         }
         let changed =
             personalization.addedLabels.isEmpty
             ? head : try head.replacingHead(outputs: weights.labels.count + personalization.addedLabels.count)
-        return try PlanPool(
+        return try ExecutionPlanPool(
             changed, parameters: weights.parameters(of: changed, with: personalization), workers: workers)
     }
 
     /// What says how sure a classifier with a personalization is of each label, by the features of an image.
     func judge(blocks: Int, with personalization: Personalization?) throws -> ([Float]) -> [Float] {
-        guard let spotting = weights.spotting else {
+        guard let detector = weights.detector else {
             return try head(blocks: blocks, with: personalization).callAsFunction
         }
         let model = try personalization.map(weights.personalized) ?? weights
-        let spotter = try SpotFeatures(model, spotting)
-        return { spotting.confidences(spotter.highest($0), in: model.labels) }
+        let spotter = try DetectorFeatures(model, detector)
+        return { detector.confidences(spotter.highest($0), in: model.labels) }
     }
 
     /// The least number of blocks that hold all layers that change.
@@ -104,17 +104,17 @@ final class FeaturePool: Sendable {
     }
 
     /// The features of a picture, for each view.
-    /// - Throws: `ImageError` where it cannot be read, `ImprintError.noConfidence` where the features are no numbers.
+    /// - Throws: `ImageError` if it cannot be read, `ImprintError.noConfidence` where the features are no numbers.
     func features(of source: ImageSource, blocks: Int, views: ImageViews) throws -> [[Float]] {
-        guard let spotting = weights.spotting else {
+        guard let detector = weights.detector else {
             let picture = try source.stored(coveringShortSide: weights.preprocessing.shortSideToDecode)
             return try features(prepared: weights.preprocessing.prepare(picture), blocks: blocks, views: views)
         }
         let picture = try source.stored(coveringShortSide: PatchSource.shortSideToDecode)
-        return try features(spotting, PatchSource.shrunk(picture.upright))
+        return try features(detector, PatchSource.shrunk(picture.upright))
     }
 
-    private func features(prepared image: Image, blocks: Int, views: ImageViews) throws -> [[Float]] {
+    private func features(prepared image: RasterImage, blocks: Int, views: ImageViews) throws -> [[Float]] {
         let pool = try pool(blocks: blocks)
         return try views.of(image).map { view in
             let features = pool.withPlan { plan in
@@ -128,8 +128,8 @@ final class FeaturePool: Sendable {
     }
 
     /// Pictures that are looked at in several sizes have one view.
-    private func features(_ spotting: Spotting, _ picture: Image) throws -> [[Float]] {
-        let spotter = try spotters.withLock { $0.popLast() }?.spotter ?? SpotFeatures(weights, spotting)
+    private func features(_ detector: DetectorHead, _ picture: RasterImage) throws -> [[Float]] {
+        let spotter = try spotters.withLock { $0.popLast() }?.spotter ?? DetectorFeatures(weights, detector)
         defer {
             let spotter = Idle(spotter: spotter)
             spotters.withLock { $0.append(spotter) }
@@ -156,7 +156,7 @@ struct ImageViews: Hashable, Sendable {
     private static let augmentation = Augmentation([.crop, .exposure, .color])
 
     /// The views of an image that has the size of the network's input; the same for the same image, whenever it is shown.
-    func of(_ image: Image) throws -> [Image] {
+    func of(_ image: RasterImage) throws -> [RasterImage] {
         // FNV-1a: chance has to differ from image to image, no more.
         let seed = image.samples.reduce(UInt64(0xcbf2_9ce4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
         return try [image]

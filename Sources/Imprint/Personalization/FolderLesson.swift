@@ -1,6 +1,5 @@
 public import Foundation
 internal import ImprintCore
-internal import ImprintFormats
 public import ImprintImages
 
 /// What came of the photos of a folder.
@@ -16,7 +15,7 @@ public struct PersonalizationResult: Sendable {
     /// How long it took.
     public let seconds: Double
     /// The share of the photos that was judged rightly before, 0…1, and by personalizations that learned from other parts of the folder;
-    /// `nil` where there are too few photos or there was no time.
+    /// nil if there are too few photos or there was no time.
     public let accuracy: Accuracy?
 
     /// Why learning ended.
@@ -43,7 +42,7 @@ extension PersonalizationSession {
     ///   - cache: A file that keeps features; what is in it is not computed again.
     ///   - control: What may pause or end the work.
     ///   - onProgress: Told now and then how many photos are done, of how many.
-    /// - Throws: `ImageError` where more than half of the photos, or all of a label, cannot be read, `ImprintError` where a label cannot be
+    /// - Throws: `ImageError` if more than half of the photos, or all of a label, cannot be read, `ImprintError` where a label cannot be
     ///   added, `CancellationError` where the control says so; then the classifier is as it was.
     public func teach(
         _ folder: ImageFolder, corrections: [(photo: URL, isNot: String)] = [], cache: URL? = nil,
@@ -143,7 +142,7 @@ extension PersonalizationSession {
         // A photo that cannot be read is skipped further down.
         let names = photos.map { item in store == nil ? nil : try? FeatureCache.name(of: item.photo) }
         let known = names.map { name in name.flatMap { store?.features($0) } }
-        let outcomes = try workers.map(photos.count) { place throws -> Result<Example, ImageError> in
+        let outcomes = try workers.parallelMap(photos.count) { place throws -> Result<Example, ImageError> in
             if let views = known[place] { return .success(Example(evidence: photos[place].evidence, views: views)) }
             do {
                 return .success(try example(.file(photos[place].photo), photos[place].evidence))

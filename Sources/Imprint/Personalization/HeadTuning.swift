@@ -1,13 +1,13 @@
 internal import Foundation
 internal import ImprintCore
-internal import ImprintFormats
+internal import ImprintModel
 internal import ImprintNetwork
 
 /// The head of a model, and what its outputs mean.
 struct TunedHead {
     /// Its weights, [channels, outputs].
     var weight: [Float]
-    /// Its biases, [outputs]; zeros where it has none.
+    /// Its biases, [outputs]; zeros if it has none.
     var bias: [Float]
     /// Whether biases may change.
     let hasBias: Bool
@@ -44,7 +44,7 @@ struct HeadTuning {
     private let fixed: [Float]
     /// What each sample was judged before, [samples, labels].
     private var before: [Float]
-    private let plan: Plan
+    private let plan: ExecutionPlan
     private let scale: Scale
     /// The mean sum of the magnitudes of a row.
     private let meanSum: Float
@@ -69,15 +69,15 @@ struct HeadTuning {
         places = samples[0].features.count / channels
         let rows = samples.count * places
         let network = try Network(
-            name: "change", input: Shape(height: 1, width: 1, channels: channels),
+            name: "change", input: TensorShape(height: 1, width: 1, channels: channels),
             nodes: [
                 Network.Node(
                     name: "change", layer: Dense(outputChannels: trained.count, hasBias: head.hasBias),
                     inputs: [Network.inputName])
             ])
-        plan = try Plan(
+        plan = try ExecutionPlan(
             network, parameters: Parameters(ParameterLayout(network)),
-            options: Plan.Options(batchSize: rows, mode: .training))
+            options: ExecutionPlan.Options(batchSize: rows, mode: .training))
         for (place, sample) in samples.enumerated() {
             _ = plan.input[(place * sample.features.count)...].update(fromContentsOf: sample.features)
         }
@@ -130,14 +130,14 @@ struct HeadTuning {
     }
 
     /// - Parameters:
-    ///   - shouldStop: Asked before each step; where it says yes, the change is that of the steps before.
+    ///   - shouldStop: Asked before each step; if it says yes, the change is that of the steps before.
     ///   - onStep: Told of every tenth step and of the last.
     func run(
         shouldStop: () throws -> Bool, onStep: ((PersonalizationProgress.Step) -> Void)? = nil
     ) throws -> Change {
         let optimizer = try AdamW(
             AdamW.Options(learningRate: Self.logitStep / meanSum, weightDecay: 0), for: plan.parameters.layout)
-        let schedule = Schedule(.cosine(final: 0), warmUpSteps: 10)
+        let schedule = LearningRateSchedule(.cosine(final: 0), warmUpSteps: 10)
         let entry = plan.parameters.layout["change.weight"]
         var done = 0
         for step in 0..<Self.steps where try !shouldStop() {
@@ -187,7 +187,7 @@ struct HeadTuning {
 
     /// What is computed of a sample, in memory that serves for the next one too.
     private struct Scratch {
-        /// The logits; with that of none, where there is one.
+        /// The logits; with that of none, if there is one.
         var logits: [Float]
         /// At which place each output is highest.
         var places: [Int]
@@ -198,7 +198,7 @@ struct HeadTuning {
         }
     }
 
-    /// The logits of a sample; with a change where there is one.
+    /// The logits of a sample; with a change if there is one.
     private func evaluate(_ sample: Int, _ change: UnsafeMutableBufferPointer<Float>?, _ scratch: inout Scratch) {
         let outputs = head.outputs
         for label in scratch.logits.indices { scratch.logits[label] = label < outputs ? -.infinity : 0 }
@@ -238,12 +238,12 @@ extension TunedHead {
     /// The logits of rows of features without slopes, [rows, outputs].
     func logits(of features: UnsafeMutableBufferPointer<Float>, rows: Int) throws -> [Float] {
         let network = try Network(
-            name: "head", input: Shape(height: 1, width: 1, channels: channels),
+            name: "head", input: TensorShape(height: 1, width: 1, channels: channels),
             nodes: [Network.Node(name: "head", layer: Dense(outputChannels: outputs), inputs: [Network.inputName])])
         let parameters = try Parameters(ParameterLayout(network))
         parameters["head.weight"] = weight
         parameters["head.bias"] = bias
-        let plan = try Plan(network, parameters: parameters, options: Plan.Options(batchSize: rows))
+        let plan = try ExecutionPlan(network, parameters: parameters, options: ExecutionPlan.Options(batchSize: rows))
         _ = plan.input.update(fromContentsOf: features[..<(rows * channels)])
         plan.forward(count: rows)
         return Array(plan.output)

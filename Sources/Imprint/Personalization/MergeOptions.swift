@@ -1,6 +1,6 @@
 internal import ImprintCore
 
-/// How personalizations of several people become one model; see `WeightsFile.merging`.
+/// How personalizations of several people become one model; see `ModelFile.merging`.
 public struct MergeOptions: Hashable, Sendable {
     /// The greatest Euclidean norm that one person's change may have, C in formulas.
     ///

@@ -1,11 +1,11 @@
 internal import ImprintCore
-public import ImprintFormats
+public import ImprintModel
 internal import ImprintNetwork
 
 /// What came of averaging the personalizations of several people.
 public struct Merge: Sendable {
     /// The merged model.
-    public let weights: WeightsFile
+    public let weights: ModelFile
     /// How many personalizations it was made of.
     public let users: Int
     /// How many photos these were made of.
@@ -33,7 +33,7 @@ public struct Merge: Sendable {
     }
 }
 
-extension WeightsFile {
+extension ModelFile {
     /// This model with the mean of several people's changes of it: federated averaging (McMahan et al., "Communication-efficient learning of
     /// deep networks from decentralized data", 2017).
     ///
@@ -46,7 +46,7 @@ extension WeightsFile {
     /// models", 2018), in each number of the head and of the weights that anyone has factors for; added labels are left out.
     /// docs/merging.md says what this promises.
     /// - Parameter personalizations: One of each user, in any order. Copies are refused; two different ones of the same user cannot be detected.
-    /// - Throws: `WeightsFileError` if one of them was made for another model, does not fit or is a copy of another one,
+    /// - Throws: `ModelFileError` if one of them was made for another model, does not fit or is a copy of another one,
     ///   `ImprintError.invalidSetting` if there are none or a setting is out of range, `NetworkError.outOfMemory`.
     public func merging(_ personalizations: [Personalization], options: MergeOptions = MergeOptions()) throws -> Merge {
         try options.check()
@@ -76,9 +76,9 @@ extension WeightsFile {
         let head = network.tunedPlace.map { network.nodes[$0].name }
         let isDeep = personalizations.contains { $0.factors.contains { $0.parameter != "\(head ?? "").weight" } }
         return Merge(
-            weights: WeightsFile(
+            weights: ModelFile(
                 network: network, parameters: merged, labels: labels + added, preprocessing: preprocessing,
-                spotting: spotting, training: training, base: try identity, rehearsal: isDeep ? nil : rehearsal,
+                detector: detector, training: training, base: try identity, rehearsal: isDeep ? nil : rehearsal,
                 categories: categories, precision: precision),
             users: personalizations.count, examples: personalizations.reduce(0) { $0 + $1.record.count },
             clipped: average.clipped, addedLabels: added, leftOutLabels: added.isEmpty ? all : [],
@@ -126,7 +126,7 @@ private struct Average {
     private let ownOutputs: Int
     private let options: MergeOptions
 
-    init(_ base: WeightsFile, _ personalizations: [Personalization], _ options: MergeOptions) {
+    init(_ base: ModelFile, _ personalizations: [Personalization], _ options: MergeOptions) {
         self.options = options
         head = base.network.tunedPlace.map { base.network.nodes[$0].name } ?? ""
         ownOutputs = base.headLabels.count
@@ -155,7 +155,7 @@ private struct Average {
     }
 
     /// One person's change of what the base has, by parameter.
-    private func change(by personalization: Personalization, _ base: WeightsFile) -> [String: [Double]] {
+    private func change(by personalization: Personalization, _ base: ModelFile) -> [String: [Double]] {
         var change: [String: [Double]] = [:]
         for factors in personalization.factors { change[factors.parameter] = factors.product.map(Double.init) }
         for (name, column) in [
@@ -206,7 +206,7 @@ extension [Double] {
 }
 
 extension [String] {
-    /// Each but once, where it is first.
+    /// Each but once, if it is first.
     fileprivate var firstOfEach: [String] {
         var seen = Set<String>()
         return filter { seen.insert($0).inserted }

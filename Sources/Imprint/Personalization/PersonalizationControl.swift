@@ -28,8 +28,8 @@ public final class PersonalizationControl: Sendable {
         condition.unlock()
     }
 
-    /// Waits while paused, where it is a place to wait.
-    /// - Throws: `CancellationError` where the work is to end.
+    /// Waits while paused, if it is a place to wait.
+    /// - Throws: `CancellationError` if the work is to end.
     func check(waits: Bool = true) throws {
         condition.lock()
         defer { condition.unlock() }

@@ -21,7 +21,7 @@ public enum PersonalizationProgress: Sendable, Hashable {
 }
 
 extension TuningSample.Target {
-    /// What confidences are worth as an answer to it; `nil` where it is to be judged as before, for that is not about what was shown.
+    /// What confidences are worth as an answer to it; nil if it is to be judged as before, for that is not about what was shown.
     func score(_ confidences: [Float]) -> (loss: Float, isRight: Bool)? {
         let best = confidences.indices.max { confidences[$0] < confidences[$1] }
         switch self {
@@ -33,7 +33,7 @@ extension TuningSample.Target {
 }
 
 extension PersonalizationProgress.Step {
-    /// The mean of what single views score; `nil` where there is none.
+    /// The mean of what single views score; nil if there is none.
     init?(_ step: Int, of steps: Int, scores: [(loss: Float, isRight: Bool)]) {
         guard !scores.isEmpty else { return nil }
         self.step = step

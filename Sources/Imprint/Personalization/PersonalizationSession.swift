@@ -1,7 +1,7 @@
 public import Foundation
 internal import ImprintCore
-public import ImprintFormats
 public import ImprintImages
+public import ImprintModel
 internal import Synchronization
 
 /// Teaches a classifier one person's photos, one at a time or many at once, while other threads go on using it.
@@ -14,7 +14,7 @@ internal import Synchronization
 /// try session.save(to: mine)
 /// ```
 ///
-/// What is learned depends on the base, what the session began with and the photos shown, and on nothing else: training begins anew with
+/// What is learned depends on the base, what the session began with and the photos shown, and on nothing else: training begins again with
 /// every photo, over features that were computed once. So `undo()` gives exactly what was there before, and the same photos in the same
 /// order give the same bits.
 ///
@@ -44,9 +44,9 @@ public final class PersonalizationSession: Sendable {
 
     /// Begins to teach a classifier.
     /// - Parameters:
-    ///   - classifier: The model; where it is personalized already, the session goes on from there.
+    ///   - classifier: The model; if it is personalized already, the session goes on from there.
     ///   - configuration: How it is taught.
-    /// - Throws: `ImprintError` where a setting is out of range or the model has no head that could be tuned.
+    /// - Throws: `ImprintError` if a setting is out of range or the model has no head that could be tuned.
     public init(
         _ classifier: ImageClassifier, configuration: PersonalizationConfiguration = PersonalizationConfiguration()
     ) throws {
@@ -67,28 +67,30 @@ public final class PersonalizationSession: Sendable {
     /// The classifier with all that has been taught so far.
     public var classifier: ImageClassifier { published.current }
 
-    /// What has been taught so far; `nil` where it is nothing.
+    /// What has been taught so far; nil if it is nothing.
     public var personalization: Personalization? { classifier.personalization }
 
     /// How many photos have been shown and not taken back.
     public var exampleCount: Int { state.withLock { $0.lesson.examples.count } }
 
     /// Shows a photo of a label; a label that the model does not know is added.
-    /// - Throws: `ImageError` where the file cannot be read as an image, `ImprintError` where the label cannot be added or there is no
+    /// - Throws: `ImageError` if the file cannot be read as an image, `ImprintError` where the label cannot be added or there is no
     ///   memory left within the limit.
     public func teach(_ photo: URL, as label: String) throws { try show([example(.file(photo), .isLabel(label))]) }
 
     /// Shows an image in memory (upright, sRGB) of a label.
     /// - Throws: As `teach(_:as:)` of a file.
-    public func teach(_ image: Image, as label: String) throws { try show([example(.image(image), .isLabel(label))]) }
+    public func teach(_ image: RasterImage, as label: String) throws {
+        try show([example(.image(image), .isLabel(label))])
+    }
 
     /// Shows a photo that is not of a label, which the classifier took it for.
-    /// - Throws: As `teach(_:as:)`; also where the model does not know the label.
+    /// - Throws: As `teach(_:as:)`; also if the model does not know the label.
     public func correct(_ photo: URL, isNot label: String) throws { try show([example(.file(photo), .isNot(label))]) }
 
     /// Shows an image in memory (upright, sRGB) that is not of a label.
     /// - Throws: As `correct(_:isNot:)` of a file.
-    public func correct(_ image: Image, isNot label: String) throws {
+    public func correct(_ image: RasterImage, isNot label: String) throws {
         try show([example(.image(image), .isNot(label))])
     }
 
@@ -97,7 +99,7 @@ public final class PersonalizationSession: Sendable {
     ///   - photos: The photos with their labels; labels that the model does not know are added.
     ///   - control: What may end the work.
     ///   - onProgress: Told on the caller's thread how far it is.
-    /// - Throws: As `teach(_:as:)` of a file, and `CancellationError` where the control says so; then the classifier is as it was.
+    /// - Throws: As `teach(_:as:)` of a file, and `CancellationError` if the control says so; then the classifier is as it was.
     public func teach(
         _ photos: [(photo: ImageSource, label: String)], control: PersonalizationControl = PersonalizationControl(),
         onProgress: @escaping (PersonalizationProgress) -> Void = { _ in }
@@ -107,7 +109,7 @@ public final class PersonalizationSession: Sendable {
         for start in stride(from: 0, to: photos.count, by: 2 * workers.count) {
             try control.check()
             let portion = photos[start..<min(start + 2 * workers.count, photos.count)]
-            examples += try workers.map(portion.count) { place in
+            examples += try workers.parallelMap(portion.count) { place in
                 try example(portion[start + place].photo, .isLabel(portion[start + place].label))
             }
             // Features may take many times the bytes of their photos.
@@ -142,7 +144,7 @@ public final class PersonalizationSession: Sendable {
     /// label is gone.
     ///
     /// What photos of it did to other labels in an earlier session, and to layers before the head, stays.
-    /// - Throws: `ImprintError.unknownLabel` where the model does not know it.
+    /// - Throws: `ImprintError.unknownLabel` if the model does not know it.
     public func forget(_ label: String) throws {
         try change { lesson in
             guard classifier.labels.contains(label) else {
@@ -155,7 +157,7 @@ public final class PersonalizationSession: Sendable {
 
     /// Writes what has been taught; the file is replaced as `AtomicFile` does it, so that it is always the old or the new one.
     /// - Returns: How many bytes it has.
-    /// - Throws: `ImprintError.nothingTaught`, `FileError` where the file cannot be written.
+    /// - Throws: `ImprintError.nothingTaught`, `FileError` if the file cannot be written.
     @discardableResult
     public func save(to url: URL) throws -> Int {
         guard let personalization else { throw ImprintError.nothingTaught }
@@ -170,7 +172,7 @@ public final class PersonalizationSession: Sendable {
         )
     }
 
-    var views: ImageViews { ImageViews(count: base.weights.spotting == nil ? configuration.views : 1) }
+    var views: ImageViews { ImageViews(count: base.weights.detector == nil ? configuration.views : 1) }
 
     /// Shows several examples at once.
     func show(
@@ -225,12 +227,12 @@ public final class PersonalizationSession: Sendable {
     ///
     /// The photos are divided into `folds`, in turn; each is judged by a classifier that was taught the others. Photos of one burst are in
     /// different folds, so that where there are bursts `after` is too high.
-    /// - Returns: `nil` where there are fewer than two photos a fold, or a label has but one.
+    /// - Returns: nil if there are fewer than two photos a fold, or a label has but one.
     public func crossValidated(folds: Int = 5) throws -> Accuracy? {
         try crossValidated(folds: folds) { false }
     }
 
-    /// The same; `nil` also where it is to stop before the end.
+    /// The same; `nil` also if it is to stop before the end.
     func crossValidated(folds: Int, shouldStop: () throws -> Bool) throws -> Accuracy? {
         precondition(folds >= 2, "photos are divided into at least 2 folds, not \(folds)")
         let lesson = state.withLock { $0.lesson }
@@ -240,7 +242,7 @@ public final class PersonalizationSession: Sendable {
 
 extension ImageClassifier {
     /// Whether a session may teach it labels that it does not have; one that spots marks has those of its artwork.
-    package var learnsNewLabels: Bool { weights.spotting == nil }
+    package var learnsNewLabels: Bool { weights.detector == nil }
 
     /// How many blocks of layers before the head its personalization changes; a session that goes on from it needs as many.
     package var changedBlocks: Int { get throws { try personalization.map(features.blocks) ?? 0 } }

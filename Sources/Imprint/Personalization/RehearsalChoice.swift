@@ -1,20 +1,20 @@
-internal import Foundation
-internal import ImprintCore
-internal import ImprintFormats
+package import Foundation
+package import ImprintCore
 internal import ImprintImages
+package import ImprintModel
 internal import ImprintNetwork
 
-extension WeightsFile {
+extension ModelFile {
     /// The model with features of some of the photos that it was trained on: as many of each label as there are, up to `count` in all.
     ///
-    /// Photos that can no longer be read are left out. Without any, and where there is no head that could be tuned, it is as it was.
-    func rehearsing(
+    /// Photos that can no longer be read are left out. Without any, and if there is no head that could be tuned, it is as it was.
+    package func rehearsing(
         _ items: [(url: URL, label: Int)], count: Int, seed: UInt64, workers: Workers
-    ) throws -> WeightsFile {
+    ) throws -> ModelFile {
         guard count > 0, network.tunedPlace != nil else { return self }
         let pool = FeaturePool(self, workers: Workers(1))
         let chosen = Self.evenly(items.map(\.label), count: count, seed: seed).map { items[$0] }
-        let found = try workers.map(chosen.count) { place -> (label: Int, features: [Float])? in
+        let found = try workers.parallelMap(chosen.count) { place -> (label: Int, features: [Float])? in
             do {
                 return (
                     chosen[place].label,
@@ -27,9 +27,9 @@ extension WeightsFile {
         guard !found.isEmpty else { return self }
         let rehearsal = Rehearsal(
             features: found.flatMap(\.features), places: pool.places, labels: found.map(\.label))
-        return WeightsFile(
+        return ModelFile(
             network: network, parameters: parameters, labels: labels, preprocessing: preprocessing,
-            spotting: spotting, training: training, base: base, rehearsal: rehearsal, categories: categories,
+            detector: detector, training: training, base: base, rehearsal: rehearsal, categories: categories,
             precision: precision)
     }
 

@@ -1,6 +1,6 @@
 internal import Foundation
 internal import ImprintCore
-internal import ImprintFormats
+internal import ImprintModel
 internal import ImprintNetwork
 
 /// Makes a personalization of all that was shown.
@@ -8,7 +8,7 @@ struct Tuning {
     private let base: ImageClassifier
     private let lesson: PersonalizationSession.Lesson
     private let configuration: PersonalizationConfiguration
-    private let weights: WeightsFile
+    private let weights: ModelFile
     /// The labels with a number of their own, in the order of the head's outputs: those of the base and of what there was before, then new
     /// ones.
     private let outputs: [String]
@@ -37,7 +37,7 @@ struct Tuning {
         outputs = weights.headLabels + (lesson.before?.addedLabels ?? []) + new
     }
 
-    /// The personalization; `nil` where nothing was shown, nor was there anything before.
+    /// The personalization; nil if nothing was shown, nor was there anything before.
     func run(
         shouldStop: () throws -> Bool, onStep: ((PersonalizationProgress.Step) -> Void)? = nil
     ) throws -> Personalization? {
@@ -97,7 +97,7 @@ struct Tuning {
         let part = try part(blocks: 0, outputs: outputs.count)
         let parameters = try weights.parameters(of: part, with: start)
         let name = part.nodes[0].name
-        let marks = weights.spotting?.marks
+        let marks = weights.detector?.marks
         let bias = parameters["\(name).bias"]
         return TunedHead(
             weight: parameters["\(name).weight"] ?? [], bias: bias ?? outputs.map { _ in 0 }, hasBias: bias != nil,
@@ -105,7 +105,7 @@ struct Tuning {
             offsets: marks?.map(\.offset) ?? outputs.map { _ in 0 }, hasNone: marks != nil)
     }
 
-    /// The weights that new labels begin with: the normalised mean of their features, as long as the base's weights are on the average
+    /// The weights that new labels begin with: the normalized mean of their features, as long as the base's weights are on the average
     /// (Qi et al., "Low-shot learning with imprinted weights", 2018).
     ///
     /// Features of all photos have much in common, so that means are taken from that of the base's photos; the bias puts the border
@@ -156,7 +156,7 @@ struct Tuning {
         }
         let parameters = try Parameters(ParameterLayout(before))
         parameters.load(from: try lesson.before.map(weights.personalized)?.parameters ?? weights.parameters)
-        let pool = try PlanPool(before, parameters: parameters, workers: Workers(1))
+        let pool = try ExecutionPlanPool(before, parameters: parameters, workers: Workers(1))
         return lesson.examples.map { $0.views.map(pool.callAsFunction) }
     }
 
@@ -200,7 +200,7 @@ struct Tuning {
 }
 
 extension Tuning {
-    /// See `PersonalizationSession.crossValidated(folds:)`; `nil` where there are fewer than two photos a fold.
+    /// See `PersonalizationSession.crossValidated(folds:)`; nil if there are fewer than two photos a fold.
     static func crossValidated(
         _ base: ImageClassifier, _ lesson: PersonalizationSession.Lesson, _ configuration: PersonalizationConfiguration,
         folds: Int, shouldStop: () throws -> Bool
@@ -266,8 +266,8 @@ extension Personalization.Factors {
     }
 }
 
-extension WeightsFile {
-    /// The weights of the head, [channels, outputs]; empty where there is none.
+extension ModelFile {
+    /// The weights of the head, [channels, outputs]; empty if there is none.
     fileprivate var headWeight: [Float] {
         network.tunedPlace.flatMap { parameters["\(network.nodes[$0].name).weight"] } ?? []
     }
@@ -304,7 +304,7 @@ extension Personalization {
             base: base, addedLabels: addedLabels, columns: columns, factors: changed, record: record)
     }
 
-    /// The same without what is about a label; `nil` where nothing is left.
+    /// The same without what is about a label; nil if nothing is left.
     func without(_ label: String) -> Personalization? {
         let left = columns.filter { $0.label != label }
         if left.isEmpty && factors.isEmpty { return nil }

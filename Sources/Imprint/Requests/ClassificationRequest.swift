@@ -35,9 +35,9 @@ public struct ClassificationRequest: Sendable {
 
     /// Looks at a picture, off the caller's thread.
     /// - Returns: What the rule accepts, best first.
-    /// - Throws: As `ImageRequestHandler.perform(_:)`.
-    public func perform(on source: ImageSource) async throws -> [Observation] {
-        try await ImageRequestHandler(source).perform([self])[0]
+    /// - Throws: As `RequestHandler.perform(_:)`.
+    public func perform(on source: ImageSource) async throws -> [Classification] {
+        try await RequestHandler(source).perform([self])[0]
     }
 }
 
@@ -46,7 +46,7 @@ struct PreparedRequest {
     private let request: ClassificationRequest
     let classifier: ImageClassifier
 
-    /// - Throws: `ImprintError` where the classifier does not know what the rule needs, or the region is none.
+    /// - Throws: `ImprintError` if the classifier does not know what the rule needs, or the region is none.
     init(_ request: ClassificationRequest) throws(ImprintError) {
         self.request = request
         classifier = request.classifier
@@ -68,12 +68,12 @@ struct PreparedRequest {
     }
 
     /// One observation for each label, best first.
-    func all(_ picture: StoredPicture) throws(ImprintError) -> [Observation] {
+    func all(_ picture: StoredPicture) throws(ImprintError) -> [Classification] {
         try classifier.classify(picture, in: request.regionOfInterest, cropAndScale: request.cropAndScale)
     }
 
     /// What the rule accepts, best first.
-    func accepted(_ picture: StoredPicture) throws(ImprintError) -> [Observation] {
+    func accepted(_ picture: StoredPicture) throws(ImprintError) -> [Classification] {
         try all(picture).filter(request.rule.accepts)
     }
 }

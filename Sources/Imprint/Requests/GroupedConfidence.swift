@@ -1,7 +1,7 @@
-public import ImprintFormats
 internal import ImprintImages
+public import ImprintModel
 
-extension [Observation] {
+extension [Classification] {
     /// How sure it is that any label but some is in the picture, 0…1.
     ///
     /// A model that knows a logo as "LightOnDark" and as "DarkOnLight", against "Other", is as sure of the logo as of both together:
@@ -19,9 +19,9 @@ extension [Observation] {
     ///
     /// A category's confidence is that of any of its labels, as in `groupedConfidence(excluding:isShared:)`, and its place that of the likeliest
     /// of them. Nothing was measured of categories, so theirs have no curve and no threshold.
-    public func rolledUp(into categories: Categories, isShared: Bool = true) -> [Observation] {
-        var members: [String: [Observation]] = [:]
-        var rest: [Observation] = []
+    public func rolledUp(into categories: Categories, isShared: Bool = true) -> [Classification] {
+        var members: [String: [Classification]] = [:]
+        var rest: [Classification] = []
         for observation in self {
             if let category = categories.category(of: observation.label) {
                 members[category, default: []].append(observation)
@@ -31,11 +31,11 @@ extension [Observation] {
         }
         // In the order of their names, so that equal confidences give the same order every time.
         let sums = members.sorted { $0.key < $1.key }.map { category, members in
-            Observation(
+            Classification(
                 label: category, confidence: members.lazy.map(\.confidence).grouped(isShared),
                 box: members.max { $0.confidence < $1.confidence }?.box)
         }
-        return Observation.ranked(sums + rest)
+        return Classification.ranked(sums + rest)
     }
 }
 

@@ -13,7 +13,7 @@ public enum ImageSource: Sendable {
     /// Pixels, and how they are to be turned.
     case pixels(PixelBuffer, orientation: Orientation = .up)
     /// A picture in memory, upright and in sRGB.
-    case image(Image)
+    case image(RasterImage)
 
     /// What errors call bytes: relative, or they would be looked for in the current folder.
     private static let nameOfData = URL(string: "the%20image%20data")!

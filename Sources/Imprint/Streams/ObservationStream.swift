@@ -16,7 +16,7 @@ public struct ObservationStream: AsyncSequence, Sendable {
     /// What was seen in one frame.
     public struct Element: Sendable {
         /// What the request's rule accepts, best first, smoothed over time.
-        public let observations: [Observation]
+        public let observations: [Classification]
         /// The frame's place among all that came, from 0.
         public let frame: Int
         /// How many frames were not looked at since the element before: they came too fast, or during a pause.
@@ -47,7 +47,7 @@ public struct ObservationStream: AsyncSequence, Sendable {
 
     /// Whether frames are dropped unseen for the time being; what iterates waits meanwhile, and goes on with a frame that comes after it.
     ///
-    /// Smoothing begins anew then: what was seen before is no part of what is seen after.
+    /// Smoothing begins again then: what was seen before is no part of what is seen after.
     public var isPaused: Bool {
         get { pause.state.withLock { $0.isOn } }
         nonmutating set {
@@ -103,7 +103,7 @@ public struct ObservationStream: AsyncSequence, Sendable {
         }
 
         /// What is seen in the next frame that is looked at; `nil` after the last.
-        /// - Throws: `ImprintError.invalidSetting` for an interval or a smoothing out of range, what the frames throw, `ImprintError` as `ImageRequestHandler.perform(_:)`, `ImageError` where none of the frames looked at
+        /// - Throws: `ImprintError.invalidSetting` for an interval or a smoothing out of range, what the frames throw, `ImprintError` as `RequestHandler.perform(_:)`, `ImageError` if none of the frames looked at
         ///   could be read, and `CancellationError`.
         public mutating func next() async throws -> Element? {
             try await next(isolation: nil)
@@ -190,7 +190,7 @@ extension ClassificationRequest {
 
     /// One observation for each label, whatever the rule, and whose they are.
     @concurrent
-    fileprivate func all(in source: ImageSource) async throws -> ([Observation], of: ImageClassifier) {
+    fileprivate func all(in source: ImageSource) async throws -> ([Classification], of: ImageClassifier) {
         let request = try PreparedRequest(self)
         return (
             try request.all(source.stored(coveringShortSide: request.shortSideToDecode)), of: request.classifier

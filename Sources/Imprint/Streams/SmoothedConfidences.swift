@@ -11,7 +11,7 @@ struct SmoothedConfidences {
     init(smoothing: Float) { self.smoothing = smoothing }
 
     /// The observations of the next frame with what the frames before add to them, best first.
-    mutating func take(_ observations: [Observation], of classifier: ImageClassifier) -> [Observation] {
+    mutating func take(_ observations: [Classification], of classifier: ImageClassifier) -> [Classification] {
         guard smoothing > 0 else { return observations }
         // What another model saw before does not belong to this one, whatever its labels.
         let isContinued = self.classifier === classifier
@@ -21,6 +21,6 @@ struct SmoothedConfidences {
             return observation.with(confidence: smoothing * before + (1 - smoothing) * observation.confidence)
         }
         confidences = Dictionary(smoothed.map { ($0.label, $0.confidence) }) { first, _ in first }
-        return Observation.ranked(smoothed)
+        return Classification.ranked(smoothed)
     }
 }

@@ -2,7 +2,7 @@ public import Foundation
 
 /// A model whose labels are a type of their own, so that the compiler knows them.
 ///
-/// The plugin ImprintModels makes such a type of every weights file in a target's resources; docs/typed-models.md says how.
+/// The plugin ImprintModels makes such a type of every model file in a target's resources; docs/typed-models.md says how.
 ///
 /// ```swift
 /// let logo = try Logo()
@@ -13,31 +13,31 @@ public import Foundation
 /// }
 /// ```
 public protocol TypedModel: Sendable {
-    /// What the model tells apart; raw values are the labels as the weights file has them.
+    /// What the model tells apart; raw values are the labels as the model file has them.
     associatedtype Label: RawRepresentable<String>, CaseIterable, Hashable, Sendable
 
     /// The model, ready to use.
     var classifier: ImageClassifier { get }
 
     /// Uses a classifier that there is already.
-    /// - Throws: `TypedModelError.otherLabels` where its labels are not those of `Label`.
+    /// - Throws: `TypedModelError.otherLabels` if its labels are not those of `Label`.
     init(_ classifier: ImageClassifier) throws
 }
 
 extension TypedModel {
-    /// Reads a weights file with the same labels, as one that was trained anew and downloaded.
+    /// Reads a model file with the same labels, as one that was trained again and downloaded.
     /// - Parameter threads: How many threads one classification may use.
-    /// - Throws: What reading a weights file throws, and `TypedModelError.otherLabels`.
+    /// - Throws: What reading a model file throws, and `TypedModelError.otherLabels`.
     public init(contentsOf url: URL, threads: Int = 1) throws {
         try self.init(Self.checked(ImageClassifier(contentsOf: url, threads: threads), named: url.path))
     }
 
-    /// Reads the weights file among a module's resources.
+    /// Reads the model file among a module's resources.
     /// - Parameters:
     ///   - name: The name of the file, without the ending `.imprint`.
     ///   - bundle: The resources, `Bundle.module` in a package.
     ///   - threads: How many threads one classification may use.
-    /// - Throws: `TypedModelError.noResource` where it is not there, and what `init(contentsOf:threads:)` throws.
+    /// - Throws: `TypedModelError.noResource` if it is not there, and what `init(contentsOf:threads:)` throws.
     public init(resource name: String, in bundle: Bundle, threads: Int = 1) throws {
         guard let url = bundle.url(forResource: name, withExtension: "imprint") else {
             throw TypedModelError.noResource(name: "\(name).imprint", bundle: bundle.bundlePath)
@@ -47,7 +47,7 @@ extension TypedModel {
 
     /// A classifier whose labels are those of `Label`, in any order.
     /// - Parameter name: What an error calls it.
-    /// - Throws: `TypedModelError.otherLabels` where it has others.
+    /// - Throws: `TypedModelError.otherLabels` if it has others.
     public static func checked(
         _ classifier: ImageClassifier, named name: String = "the classifier"
     ) throws(TypedModelError) -> ImageClassifier {
@@ -68,7 +68,7 @@ extension TypedModel {
         try await ClassificationRequest(classifier, rule: rule).perform(on: source).map(TypedObservation.init)
     }
 
-    /// The best of what is in an image; `nil` where the rule accepts none of the labels.
+    /// The best of what is in an image; nil if the rule accepts none of the labels.
     /// - Throws: What `ClassificationRequest.perform(on:)` throws.
     public func best(
         in source: ImageSource, rule: ConfidenceRule = ConfidenceRule()

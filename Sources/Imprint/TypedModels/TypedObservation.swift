@@ -4,14 +4,14 @@ public struct TypedObservation<Label: RawRepresentable<String> & CaseIterable & 
     /// The label.
     public let label: Label
     /// The observation as the classifier made it, with what its confidence is worth and where the mark is.
-    public let observation: Observation
+    public let observation: Classification
 
     /// The probability that the network gives the label, 0…1.
     public var confidence: Float { observation.confidence }
 
     /// Makes it of a classifier's observation.
-    /// - Throws: `TypedModelError.otherLabels` where its label is none of `Label`.
-    public init(_ observation: Observation) throws(TypedModelError) {
+    /// - Throws: `TypedModelError.otherLabels` if its label is none of `Label`.
+    public init(_ observation: Classification) throws(TypedModelError) {
         guard let label = Label(rawValue: observation.label) else {
             throw .otherLabels(
                 model: "the classifier", type: "\(Label.self)", missing: [], unknown: [observation.label])

@@ -1,9 +1,9 @@
-public import ImprintCore
+package import ImprintCore
 
 /// How training images are varied, so that a classifier learns what does not matter.
 ///
-/// The switches are named as Create ML's; each image is varied anew in every epoch. Geometry and colour are one pass over
-/// the image; blur, noise and JPEG follow where they are drawn.
+/// The switches are named as Create ML's; each image is varied again in every epoch. Geometry and colour are one pass over
+/// the image; blur, noise and JPEG follow if they are drawn.
 public struct Augmentation: Codable, Hashable, Sendable {
     /// One way to vary an image.
     public enum Kind: String, Codable, CaseIterable, Sendable {
@@ -69,13 +69,13 @@ public struct Augmentation: Codable, Hashable, Sendable {
     }
 
     /// One variation of an image; the stream decides which.
-    /// - Throws: `ImageError.unencodable` where memory runs out for "jpeg".
-    public func apply(to image: Image, using stream: inout RandomStream) throws(ImageError) -> Image {
+    /// - Throws: `ImageError.unencodable` if memory runs out for "jpeg".
+    package func apply(to image: RasterImage, using stream: inout RandomStream) throws(ImageError) -> RasterImage {
         try Variation(kinds, for: image, using: &stream)(image)
     }
 
     /// The variation that training with that seed shows of the image at a place of its data set in an epoch.
-    func variation(of image: Image, at place: Int, epoch: Int, seed: UInt64) throws(ImageError) -> Image {
+    func variation(of image: RasterImage, at place: Int, epoch: Int, seed: UInt64) throws(ImageError) -> RasterImage {
         var stream = RandomStream(seed: seed, "augmentation", epoch, place)
         return try apply(to: image, using: &stream)
     }

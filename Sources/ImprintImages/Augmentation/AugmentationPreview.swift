@@ -1,13 +1,13 @@
 /// Shows what a network sees of some images: each prepared, and as each epoch varies it.
-public struct AugmentationPreview: Sendable {
+package struct AugmentationPreview: Sendable {
     /// A contact sheet, and what is on it.
-    public struct Sheet: Sendable {
+    package struct Sheet: Sendable {
         /// A row per image: prepared, and after a gap as the epochs vary it.
-        public let image: Image
+        package let image: RasterImage
         /// The images that are shown, from the top.
-        public let shown: [ImageFolder.Item]
+        package let shown: [ImageFolder.Item]
         /// Those that cannot be read.
-        public let skipped: [SkippedImage]
+        package let skipped: [SkippedImage]
     }
 
     private let preprocessing: Preprocessing
@@ -16,7 +16,7 @@ public struct AugmentationPreview: Sendable {
     private let epochs: Int
 
     /// Makes a preview of the first `epochs` epochs (at least one) of training with that seed.
-    public init(preprocessing: Preprocessing, augmentation: Augmentation, seed: UInt64, epochs: Int) {
+    package init(preprocessing: Preprocessing, augmentation: Augmentation, seed: UInt64, epochs: Int) {
         precondition(epochs >= 1, "a preview shows at least one epoch, not \(epochs)")
         self.preprocessing = preprocessing
         self.augmentation = augmentation
@@ -27,13 +27,13 @@ public struct AugmentationPreview: Sendable {
     /// Shows up to `count` (at least one) of `items`, spread evenly over them; small images are shown enlarged.
     ///
     /// Variations are those of training on all of the items.
-    /// - Throws: `ImageError` where none of those to be shown can be read.
-    public func sheet(of items: [ImageFolder.Item], count: Int) throws(ImageError) -> Sheet {
+    /// - Throws: `ImageError` if none of those to be shown can be read.
+    package func sheet(of items: [ImageFolder.Item], count: Int) throws(ImageError) -> Sheet {
         precondition(!items.isEmpty && count >= 1, "a preview shows at least one image")
         let rows = min(count, items.count)
         // The middle of each of so many equal parts.
         let places = (0..<rows).map { (2 * $0 + 1) * items.count / (2 * rows) }
-        var images: [Image] = []
+        var images: [RasterImage] = []
         var shown: [ImageFolder.Item] = []
         var skipped: [SkippedImage] = []
         for place in places {
@@ -50,7 +50,7 @@ public struct AugmentationPreview: Sendable {
         return Sheet(image: sheet, shown: shown, skipped: skipped)
     }
 
-    private func row(for image: Image, place: Int) throws(ImageError) -> [Image] {
+    private func row(for image: RasterImage, place: Int) throws(ImageError) -> [RasterImage] {
         let smallestSide = 64
         let factor = max((smallestSide - 1) / max(image.width, image.height) + 1, 1)
         var row = [image.enlarged(by: factor)]
@@ -61,11 +61,11 @@ public struct AugmentationPreview: Sendable {
     }
 }
 
-extension Image {
+extension RasterImage {
     /// The image with every pixel made into a square of `factor` x `factor`.
-    fileprivate func enlarged(by factor: Int) -> Image {
+    fileprivate func enlarged(by factor: Int) -> RasterImage {
         guard factor > 1 else { return self }
-        var larger = Image(width: width * factor, height: height * factor, channels: channels)
+        var larger = RasterImage(width: width * factor, height: height * factor, channels: channels)
         for y in 0..<larger.height {
             for x in 0..<larger.width {
                 let (source, target) = ((y / factor * width + x / factor) * channels, (y * larger.width + x) * channels)

@@ -1,12 +1,12 @@
 internal import CImprintKernels
 internal import Foundation
 
-extension Image {
+extension RasterImage {
     /// The image blurred by a Gaussian of the given standard deviation in pixels, cut off at three deviations; borders
     /// are continued.
     ///
     /// Samples are within 1 of what they should be for deviations of up to 20 pixels.
-    func blurred(deviation: Float) -> Image {
+    package func blurred(deviation: Float) -> RasterImage {
         guard deviation > 0 else { return self }
         let weights = gaussianShares(deviation: deviation)
         let (columns, rows, depth, radius) = (Int32(width), Int32(height), Int32(channels), Int32(weights.count - 1))

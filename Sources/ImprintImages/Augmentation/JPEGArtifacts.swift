@@ -1,10 +1,10 @@
 internal import CTurboJPEG
 
-extension Image {
+extension RasterImage {
     /// The image as it is after having been stored as a JPEG of the given quality (1…100), with colour at half the
     /// resolution, as cameras and messengers store it.
-    /// - Throws: `ImageError.unencodable` where memory runs out, or a side is longer than a JPEG's may be.
-    func compressed(quality: Int) throws(ImageError) -> Image {
+    /// - Throws: `ImageError.unencodable` if memory runs out, or a side is longer than a JPEG's may be.
+    package func compressed(quality: Int) throws(ImageError) -> RasterImage {
         precondition((1...100).contains(quality), "the quality of a JPEG is 1 to 100, not \(quality)")
         guard let encoder = tjInitCompress() else { throw failure(nil) }
         defer { tjDestroy(encoder) }

@@ -30,7 +30,7 @@ struct ProjectiveMap: Equatable {
     func flipped(horizontally: Bool) -> ProjectiveMap { horizontally ? followed(-1, 0, 0, 1) : followed(1, 0, 0, -1) }
 
     /// Enlarges the picture and moves it by a share of its sides.
-    func zoomed(by factor: Float, movedBy shift: (x: Float, y: Float), in image: Image) -> ProjectiveMap {
+    func zoomed(by factor: Float, movedBy shift: (x: Float, y: Float), in image: RasterImage) -> ProjectiveMap {
         var map = followed(1 / factor, 0, 0, 1 / factor)
         map.shiftX += shift.x * Float(image.width)
         map.shiftY += shift.y * Float(image.height)
@@ -39,7 +39,7 @@ struct ProjectiveMap: Equatable {
 
     /// Shows the picture as from the side: it is shrunk by 1 / (1 − tilt) at one end and enlarged by 1 / (1 + tilt) at
     /// the other, to be used before any other step.
-    func seen(fromTheSide tilt: (x: Float, y: Float), in image: Image) -> ProjectiveMap {
+    func seen(fromTheSide tilt: (x: Float, y: Float), in image: RasterImage) -> ProjectiveMap {
         var map = self
         map.tiltX += tilt.x / (Float(image.width) / 2)
         map.tiltY += tilt.y / (Float(image.height) / 2)
@@ -47,7 +47,7 @@ struct ProjectiveMap: Equatable {
     }
 
     /// The map between pixels counted from the upper left corner, as homogeneous coordinates, row by row.
-    func matrix(in image: Image) -> [Float] {
+    func matrix(in image: RasterImage) -> [Float] {
         let (centreX, centreY) = (Float(image.width - 1) / 2, Float(image.height - 1) / 2)
         let (fromX, fromY) = (shiftX + centreX, shiftY + centreY)
         func row(_ x: Float, _ y: Float, _ constant: Float) -> [Float] { [x, y, constant - x * centreX - y * centreY] }

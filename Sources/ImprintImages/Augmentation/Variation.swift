@@ -1,7 +1,7 @@
 internal import Foundation
 internal import ImprintCore
 
-/// What one image is varied by: geometry and colour in one pass, and what follows where it is drawn.
+/// What one image is varied by: geometry and colour in one pass, and what follows if it is drawn.
 struct Variation {
     private var map = ProjectiveMap()
     private var colors = ColorMap()
@@ -13,7 +13,7 @@ struct Variation {
     ///
     /// Every number is drawn whether it is used or not, so that one switch does not change what another does; new ones
     /// come last, so that a seed gives what it gave.
-    init(_ kinds: Set<Augmentation.Kind>, for image: Image, using stream: inout RandomStream) {
+    init(_ kinds: Set<Augmentation.Kind>, for image: RasterImage, using stream: inout RandomStream) {
         let flips = stream.chance(0.5)
         let flipsVertically = stream.chance(0.5)
         let angle = stream.uniform(in: -15...15) * .pi / 180
@@ -46,7 +46,7 @@ struct Variation {
     }
 
     /// The varied image, in the order in which a camera would do it.
-    func callAsFunction(_ image: Image) throws(ImageError) -> Image {
+    func callAsFunction(_ image: RasterImage) throws(ImageError) -> RasterImage {
         var result = map.isIdentity && colors.isIdentity ? image : image.warped(by: map, colors: colors)
         result = result.blurred(deviation: blurDeviation)
         if let noise { result = result.noisy(deviation: noise.deviation, key: noise.key) }

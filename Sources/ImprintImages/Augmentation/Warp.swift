@@ -1,8 +1,8 @@
 internal import CImprintKernels
 
-extension Image {
+extension RasterImage {
     /// The image seen through a map of places and one of colours: one pass, bilinear, borders continued.
-    func warped(by map: ProjectiveMap, colors: ColorMap = ColorMap()) -> Image {
+    func warped(by map: ProjectiveMap, colors: ColorMap = ColorMap()) -> RasterImage {
         var warp = imprint_warp()
         (warp.width, warp.height, warp.channels) = (Int32(width), Int32(height), Int32(channels))
         withUnsafeMutableBytes(of: &warp.map) { $0.copyBytes(from: map.matrix(in: self).bytes) }
@@ -15,12 +15,12 @@ extension Image {
     }
 
     /// An image of the same size, whose samples `body` writes.
-    func withNewSamples(_ body: (UnsafeMutablePointer<UInt8>?) -> Void) -> Image {
+    func withNewSamples(_ body: (UnsafeMutablePointer<UInt8>?) -> Void) -> RasterImage {
         let new = [UInt8](unsafeUninitializedCapacity: samples.count) { target, count in
             body(target.baseAddress)
             count = samples.count
         }
-        return Image(width: width, height: height, channels: channels, samples: new)
+        return RasterImage(width: width, height: height, channels: channels, samples: new)
     }
 }
 

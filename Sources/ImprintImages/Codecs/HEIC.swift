@@ -11,7 +11,7 @@ internal import Foundation
         }
 
         /// Decodes to upright RGB, or RGBA where the file has alpha.
-        static func decode(_ bytes: [UInt8], file: URL, _ reduction: Reduction?) throws(ImageError) -> Image {
+        static func decode(_ bytes: [UInt8], file: URL, _ reduction: Reduction?) throws(ImageError) -> RasterImage {
             try HEICFile(bytes, file: file).decode(reduction)
         }
     }
@@ -92,7 +92,7 @@ internal import Foundation
                 transfer: Int(codePoints.pointee.transfer_characteristics.rawValue))
         }
 
-        func decode(_ reduction: Reduction?) throws(ImageError) -> Image {
+        func decode(_ reduction: Reduction?) throws(ImageError) -> RasterImage {
             guard let options = heif_decoding_options_alloc() else {
                 throw .decoderOutOfMemory(file, .heic)
             }
@@ -119,9 +119,9 @@ internal import Foundation
                 width > 0, height > 0, Int(stride) >= width * channels
             else { throw .truncated(file: file, reason: "the HEIC decoder gives no picture") }
             let isPremultiplied = hasAlpha && heif_image_handle_is_premultiplied_alpha(picture) != 0
-            var image: Image
+            var image: RasterImage
             if let reduction, reduction.width <= width, reduction.height <= height {
-                image = Image(width: reduction.width, height: reduction.height, channels: channels)
+                image = RasterImage(width: reduction.width, height: reduction.height, channels: channels)
                 var boxes = reduction.boxes(
                     ImageHeader(format: .heic, width: width, height: height), channels: channels)
                 guard
@@ -137,7 +137,7 @@ internal import Foundation
                     }
                     count = width * height * channels
                 }
-                image = Image(width: width, height: height, channels: channels, samples: samples)
+                image = RasterImage(width: width, height: height, channels: channels, samples: samples)
             }
             return isPremultiplied ? image.alphaDivided() : image
         }
@@ -158,7 +158,7 @@ internal import Foundation
     enum HEIC {
         static func header(_ bytes: [UInt8], file: URL) throws(ImageError) -> ImageHeader { throw missing(file) }
 
-        static func decode(_ bytes: [UInt8], file: URL, _ reduction: Reduction?) throws(ImageError) -> Image {
+        static func decode(_ bytes: [UInt8], file: URL, _ reduction: Reduction?) throws(ImageError) -> RasterImage {
             throw missing(file)
         }
 

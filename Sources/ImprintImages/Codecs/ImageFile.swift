@@ -12,12 +12,12 @@ public enum ImageFile {
     ///     picture of more than 24 million pixels, which saves memory. The short side of the result is at least this long, if that
     ///     of the file is.
     ///   - keepsAlpha: Whether an image with transparency gives 4 channels. Otherwise it is laid on white.
-    /// - Returns: The image with 3 channels, or 4 where it has transparency and `keepsAlpha` is true.
-    /// - Throws: `ImageError` where the file cannot be read, is no image, is of an unsupported kind, is cut short or
+    /// - Returns: The image with 3 channels, or 4 if it has transparency and `keepsAlpha` is true.
+    /// - Throws: `ImageError` if the file cannot be read, is no image, is of an unsupported kind, is cut short or
     ///   damaged anywhere, has more than `pixelLimit` pixels or `byteLimit` bytes, or needs more memory than half of what is available.
     public static func decode(
         _ url: URL, coveringShortSide: Int? = nil, keepsAlpha: Bool = false
-    ) throws(ImageError) -> Image {
+    ) throws(ImageError) -> RasterImage {
         let upright = try StoredPicture(url, coveringShortSide: coveringShortSide).upright
         return keepsAlpha ? upright : upright.laidOnWhite()
     }
@@ -33,17 +33,17 @@ public enum ImageFile {
     /// Encodes an image as a JPEG of the given quality (1…100); transparency is laid on white.
     ///
     /// Colour is kept at full resolution (4:4:4). Throws `ImageError` where a side is longer than 65,500 pixels.
-    public static func encodeJPEG(_ image: Image, quality: Int = 90) throws(ImageError) -> [UInt8] {
+    public static func encodeJPEG(_ image: RasterImage, quality: Int = 90) throws(ImageError) -> [UInt8] {
         try JPEG.encode(image.laidOnWhite(), quality: quality)
     }
 
     /// Encodes an image as a PNG, which keeps every sample; throws `ImageError` where memory runs out.
-    public static func encodePNG(_ image: Image) throws(ImageError) -> [UInt8] { try PNG.encode(image) }
+    public static func encodePNG(_ image: RasterImage) throws(ImageError) -> [UInt8] { try PNG.encode(image) }
 
     /// Writes an image to `url` as its extension says: `jpg` or `jpeg` (of the given quality), or `png`.
     ///
     /// The file appears whole or not at all. Throws `ImageError` for another extension or where writing fails.
-    public static func write(_ image: Image, to url: URL, quality: Int = 90) throws(ImageError) {
+    public static func write(_ image: RasterImage, to url: URL, quality: Int = 90) throws(ImageError) {
         let bytes = try encode(image, for: url, quality: quality)
         do {
             try Data(bytes).write(to: url, options: .atomic)
@@ -53,7 +53,7 @@ public enum ImageFile {
     }
 
     /// Encodes an image in the format that the extension of `url` names; throws `ImageError` for another extension.
-    static func encode(_ image: Image, for url: URL, quality: Int = 90) throws(ImageError) -> [UInt8] {
+    static func encode(_ image: RasterImage, for url: URL, quality: Int = 90) throws(ImageError) -> [UInt8] {
         switch url.pathExtension.lowercased() {
         case "jpg", "jpeg": try encodeJPEG(image, quality: quality)
         case "png": try encodePNG(image)
@@ -67,7 +67,7 @@ public enum ImageFile {
     ///
     /// Decoded to not much more than it will have, it would be scaled twice by nearly the same filter and come out blurred.
     /// From half as much again on, the outcome agrees with that of the whole picture to 34 dB or better.
-    static func shortSideToDecode(covering side: Int) -> Int { side * 3 / 2 }
+    package static func shortSideToDecode(covering side: Int) -> Int { side * 3 / 2 }
 
     static func read(_ url: URL) throws(ImageError) -> [UInt8] {
         // A device or a pipe could be read for ever, and what is no image may be of any size.

@@ -26,7 +26,7 @@ public struct ImageInformation: Sendable, Hashable {
     public let height: Int
     /// What makes the stored picture upright; always `up` for HEIC, whose size is that of the upright picture.
     public let orientation: Orientation
-    /// What the colour profile calls itself ("Display P3"); nil where there is none, or none that can be read.
+    /// What the colour profile calls itself ("Display P3"); nil if there is none, or none that can be read.
     public let colorProfile: String?
     /// Why the picture is taken for sRGB although the file says something else of its colours; nil where all is well.
     public let colorProblem: String?
@@ -39,7 +39,7 @@ public struct ImageInformation: Sendable, Hashable {
 extension ImageFile {
     /// What the image file at `url` says of itself; nothing is decoded, so that damage within the picture goes unseen.
     ///
-    /// - Throws: `ImageError` where the file cannot be read, is no image, is of an unsupported kind, has a damaged
+    /// - Throws: `ImageError` if the file cannot be read, is no image, is of an unsupported kind, has a damaged
     ///   beginning, or has more than `pixelLimit` pixels.
     public static func information(of url: URL) throws(ImageError) -> ImageInformation {
         let header = try ImageHeader(read(url), file: url)

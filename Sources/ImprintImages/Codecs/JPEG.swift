@@ -28,7 +28,7 @@ enum JPEG {
     /// - Parameter eighths: How many eighths of its size the picture has when it is decoded.
     static func decode(
         _ bytes: [UInt8], _ header: ImageHeader, file: URL, eighths: Int
-    ) throws(ImageError) -> Image {
+    ) throws(ImageError) -> RasterImage {
         let decoder = try decoder(file)
         defer { tjDestroy(decoder) }
         let (width, height) = ((header.width * eighths + 7) / 8, (header.height * eighths + 7) / 8)
@@ -45,12 +45,12 @@ enum JPEG {
             count = isWhole ? sampleCount : 0
         }
         guard isWhole else { throw failure(of: decoder, file: file) }
-        return Image(
+        return RasterImage(
             width: width, height: height, channels: 3, samples: isCMYK ? rgb(cmyk: samples, bytes, header) : samples)
     }
 
     /// Encodes an image (grey or RGB) as a baseline JPEG with colour at full resolution (4:4:4).
-    static func encode(_ image: Image, quality: Int) throws(ImageError) -> [UInt8] {
+    static func encode(_ image: RasterImage, quality: Int) throws(ImageError) -> [UInt8] {
         precondition((1...100).contains(quality), "the quality of a JPEG is 1 to 100, not \(quality)")
         precondition(image.channels != 4, "a JPEG has no alpha channel")
         let longestSide = 65_500
@@ -155,7 +155,7 @@ struct JPEGSegments: Sequence, IteratorProtocol {
         return nil
     }
 
-    /// The orientation in the first EXIF segment; `.up` where there is none.
+    /// The orientation in the first EXIF segment; `.up` if there is none.
     var orientation: Orientation {
         let prefix = Array("Exif\0\0".utf8)
         return first { $0.marker == 0xE1 && $0.content.starts(with: prefix) }.flatMap { Orientation(exif: $0.content) }

@@ -28,7 +28,7 @@ enum PNG {
     /// Decodes a PNG of any depth and colour type to 8-bit RGB, or RGBA where the file has transparency.
     static func decode(
         _ bytes: [UInt8], _ stored: ImageHeader, file: URL, _ reduction: Reduction?
-    ) throws(ImageError) -> Image {
+    ) throws(ImageError) -> RasterImage {
         if let reduction { return try decode(bytes, stored, file: file, to: reduction) }
         // libpng's simplified interface would apply a gamma, but neither chromaticities nor profiles.
         let bytes = PNGChunks(bytes).withoutColors()
@@ -36,7 +36,7 @@ enum PNG {
         header.version = png_uint_32(PNG_IMAGE_VERSION)
         defer { png_image_free(&header) }
         // From one call to the next libpng keeps a pointer to the bytes.
-        let image: Image? = bytes.withUnsafeBufferPointer { bytes in
+        let image: RasterImage? = bytes.withUnsafeBufferPointer { bytes in
             guard png_image_begin_read_from_memory(&header, bytes.baseAddress, bytes.count) != 0,
                 (Int(header.width), Int(header.height)) == (stored.width, stored.height)
             else { return nil }
@@ -53,7 +53,7 @@ enum PNG {
                 count = isDecoded ? sampleCount : 0
             }
             return isDecoded
-                ? Image(width: stored.width, height: stored.height, channels: channels, samples: samples) : nil
+                ? RasterImage(width: stored.width, height: stored.height, channels: channels, samples: samples) : nil
         }
         guard let image else { throw failure(message(of: header), file: file) }
         return image
@@ -62,9 +62,9 @@ enum PNG {
     /// Decodes row by row to the size of a reduction.
     private static func decode(
         _ bytes: [UInt8], _ stored: ImageHeader, file: URL, to reduction: Reduction
-    ) throws(ImageError) -> Image {
+    ) throws(ImageError) -> RasterImage {
         var boxes = reduction.boxes(stored, channels: stored.hasAlpha ? 4 : 3)
-        var image = Image(width: reduction.width, height: reduction.height, channels: Int(boxes.channels))
+        var image = RasterImage(width: reduction.width, height: reduction.height, channels: Int(boxes.channels))
         var message = [CChar](repeating: 0, count: 128)
         let status = imprint_decode_png_reduced(bytes, bytes.count, &boxes, &image.samples, &message)
         switch status {
@@ -83,7 +83,7 @@ enum PNG {
     }
 
     /// Encodes an image as an 8-bit PNG: grey, RGB or RGBA, as the image has channels.
-    static func encode(_ image: Image) throws(ImageError) -> [UInt8] {
+    static func encode(_ image: RasterImage) throws(ImageError) -> [UInt8] {
         var header = png_image()
         header.version = png_uint_32(PNG_IMAGE_VERSION)
         header.width = png_uint_32(image.width)

@@ -18,7 +18,7 @@ struct PNGChunks: Sequence, IteratorProtocol {
         return (String(decoding: bytes[(position + 4)..<content], as: UTF8.self), bytes[content..<(content + length)])
     }
 
-    /// The orientation in the eXIf chunk; `.up` where there is none.
+    /// The orientation in the eXIf chunk; `.up` if there is none.
     var orientation: Orientation {
         first { $0.type == "eXIf" }.flatMap { Orientation(exif: $0.content) } ?? .up
     }

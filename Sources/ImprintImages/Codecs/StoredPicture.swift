@@ -46,13 +46,13 @@ struct ImageHeader {
 /// A picture as its file stores it: not yet upright, and its colours not yet in sRGB.
 package struct StoredPicture: Sendable {
     /// Red, green and blue, with alpha where the file has it.
-    let image: Image
+    let image: RasterImage
     let orientation: Orientation
     /// The way to sRGB; nil where the samples are sRGB.
     let profile: ColorProfile?
 
     /// Takes a picture in memory, whose samples are sRGB.
-    package init(_ image: Image, orientation: Orientation = .up) {
+    package init(_ image: RasterImage, orientation: Orientation = .up) {
         (self.image, self.orientation, profile) = (image, orientation, nil)
     }
 
@@ -90,12 +90,12 @@ package struct StoredPicture: Sendable {
         profile = header.model == .cmyk ? nil : header.profile
     }
 
-    private init(_ image: Image, _ orientation: Orientation, _ profile: ColorProfile?) {
+    private init(_ image: RasterImage, _ orientation: Orientation, _ profile: ColorProfile?) {
         (self.image, self.orientation, self.profile) = (image, orientation, profile)
     }
 
     /// The picture upright and in sRGB, with alpha where the file has it.
-    package var upright: Image { orientation.upright(profile?.convert(image) ?? image) }
+    package var upright: RasterImage { orientation.upright(profile?.convert(image) ?? image) }
 
     /// The same picture, stored in another way than its file says.
     package func oriented(_ orientation: Orientation) -> StoredPicture { StoredPicture(image, orientation, profile) }
@@ -108,9 +108,9 @@ package struct StoredPicture: Sendable {
     }
 }
 
-extension Image {
+extension RasterImage {
     /// The pixels of these columns and rows.
-    fileprivate func cropped(_ columns: Range<Int>, _ rows: Range<Int>) -> Image {
+    fileprivate func cropped(_ columns: Range<Int>, _ rows: Range<Int>) -> RasterImage {
         var part: [UInt8] = []
         part.reserveCapacity(columns.count * rows.count * channels)
         for row in rows {
@@ -118,6 +118,6 @@ extension Image {
                 samples[
                     ((row * width + columns.lowerBound) * channels)..<((row * width + columns.upperBound) * channels)]
         }
-        return Image(width: columns.count, height: rows.count, channels: channels, samples: part)
+        return RasterImage(width: columns.count, height: rows.count, channels: channels, samples: part)
     }
 }

@@ -25,10 +25,10 @@ enum WebP {
     /// Decodes to RGB, or RGBA where the file has alpha or the first frame of an animation leaves a part of it open.
     static func decode(
         _ bytes: [UInt8], _ header: ImageHeader, file: URL, _ reduction: Reduction?
-    ) throws(ImageError) -> Image {
+    ) throws(ImageError) -> RasterImage {
         let (width, height) = reduction.map { ($0.width, $0.height) } ?? (header.width, header.height)
         guard header.isAnimated else {
-            var image = Image(width: width, height: height, channels: header.hasAlpha ? 4 : 3)
+            var image = RasterImage(width: width, height: height, channels: header.hasAlpha ? 4 : 3)
             try decode(bytes[...], into: &image, columns: 0..<width, rows: 0..<height, file: file)
             return image
         }
@@ -38,7 +38,7 @@ enum WebP {
             throw .truncated(file: file, reason: "the first frame lies outside of the picture")
         }
         let isOpaque = frame.features.has_alpha == 0 && size == (header.width, header.height)
-        var image = Image(width: width, height: height, channels: isOpaque ? 3 : 4)
+        var image = RasterImage(width: width, height: height, channels: isOpaque ? 3 : 4)
         let columns = Reduction.scaled(frame.x, size.width, from: header.width, to: width)
         let rows = Reduction.scaled(frame.y, size.height, from: header.height, to: height)
         try decode(frame.picture, into: &image, columns: columns, rows: rows, file: file)
@@ -66,7 +66,7 @@ enum WebP {
 
     /// Decodes a picture into a part of an image, scaled to its size.
     private static func decode(
-        _ bytes: ArraySlice<UInt8>, into image: inout Image, columns: Range<Int>, rows: Range<Int>, file: URL
+        _ bytes: ArraySlice<UInt8>, into image: inout RasterImage, columns: Range<Int>, rows: Range<Int>, file: URL
     ) throws(ImageError) {
         let stride = image.width * image.channels
         let start = rows.lowerBound * stride + columns.lowerBound * image.channels

@@ -2,7 +2,7 @@ internal import Foundation
 
 /// When a photo was taken, in seconds by the camera's clock; only differences mean something.
 enum CaptureTime {
-    /// The time in the EXIF block of a JPEG; nil where there is none.
+    /// The time in the EXIF block of a JPEG; nil if there is none.
     static func read(_ url: URL) -> Int? { text(of: url).flatMap(seconds) }
 
     /// The same as EXIF writes it, "2019:07:21 14:03:59".
@@ -64,12 +64,12 @@ enum CaptureTime {
 }
 
 extension TIFFReader {
-    /// The number that the field of a tag holds or, for long fields, where these lie; nil where there is none.
+    /// The number that the field of a tag holds or, for long fields, where these lie; nil if there is none.
     fileprivate func value(of tag: Int, in directory: Int) -> Int? {
         field(tag, in: directory).flatMap { integer(at: $0 + 8, bytes: 4) }
     }
 
-    /// The text of a tag, as long as a time; nil where there is none.
+    /// The text of a tag, as long as a time; nil if there is none.
     fileprivate func text(of tag: Int, in directory: Int) -> String? {
         let length = "2019:07:21 14:03:59".utf8.count
         guard let place = value(of: tag, in: directory), place <= block.count - length else { return nil }

@@ -9,7 +9,7 @@ internal import Foundation
 ///   camera moves over a scene;
 /// - a *hash* of 63 bits, the signs of the lowest frequencies of the layout's discrete cosine transform (a perceptual hash):
 ///   two of them are compared in a few instructions, in all eight turns and mirror images.
-public struct Fingerprint: Sendable, Hashable {
+package struct Fingerprint: Sendable, Hashable {
     /// The side of the layout, in pixels.
     static let side = 16
     private static let sampleCount = 3 * side * side
@@ -17,7 +17,7 @@ public struct Fingerprint: Sendable, Hashable {
     /// The layout: row by row, channels interleaved.
     let layout: [UInt8]
     private let mean: Float
-    /// 1 over the length of the layout less its mean; 0 where there is nothing to see.
+    /// 1 over the length of the layout less its mean; 0 if there is nothing to see.
     private let scale: Float
     /// The square root of the share of each colour.
     private let colors: [Float]
@@ -27,7 +27,7 @@ public struct Fingerprint: Sendable, Hashable {
     let transposedHash: UInt64
 
     /// Makes the fingerprint of an upright picture; transparency is laid on white.
-    public init(_ image: Image) {
+    package init(_ image: RasterImage) {
         let small = CropAndScale.scaleFill.apply(image.laidOnWhite(), width: 2 * Self.side, height: 2 * Self.side)
         var (sums, shares) = ([Int](repeating: 0, count: Self.sampleCount), [Float](repeating: 0, count: 64))
         for pixel in 0..<(small.width * small.height) {

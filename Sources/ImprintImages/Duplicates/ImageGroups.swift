@@ -1,5 +1,5 @@
 internal import Foundation
-public import ImprintCore
+package import ImprintCore
 
 /// Which photos show the same: copies, near-duplicates, and those taken in one burst.
 ///
@@ -14,16 +14,16 @@ public import ImprintCore
 ///   at most 100 % − 10 % · apart of the usual one. Photos taken within 20 seconds of each other, where EXIF tells, count as
 ///   1 apart. Numbers count only if they mean something: where those that are 1 apart pass at least 25 % more often than pairs
 ///   at random do.
-public struct ImageGroups: Sendable {
+package struct ImageGroups: Sendable {
     /// The groups, of two or more photos each; photos are places in the items of the folders, one folder after the other.
-    public let groups: [[Int]]
+    package let groups: [[Int]]
     /// The groups that copies alone make.
-    public let copies: [[Int]]
+    package let copies: [[Int]]
     /// The groups that copies and near-duplicates alone make.
-    public let nearDuplicates: [[Int]]
+    package let nearDuplicates: [[Int]]
     /// What was seen of each photo, or why it could not be read.
-    public let sketches: [Result<ImageSketch, ImageError>]
-    /// The first photo of the group that each belongs to, which is its own where it is alone.
+    package let sketches: [Result<ImageSketch, ImageError>]
+    /// The first photo of the group that each belongs to, which is its own if it is alone.
     private let roots: [Int]
 
     /// Reads the photos of the folders, all at a small size, and compares them.
@@ -31,12 +31,12 @@ public struct ImageGroups: Sendable {
     ///   - folders: One folder or several that are compared as if they were one.
     ///   - workers: The threads that share the work.
     ///   - onProgress: Told now and then how many photos have been read.
-    public init(_ folders: [ImageFolder], workers: Workers, onProgress: (Int) -> Void = { _ in }) {
+    package init(_ folders: [ImageFolder], workers: Workers, onProgress: (Int) -> Void = { _ in }) {
         let items = folders.flatMap(\.items)
-        let sketches = workers.map(items.count, onProgress: onProgress) { place in
+        let sketches = workers.parallelMap(items.count, onProgress: onProgress) { place in
             Result { () throws(ImageError) in try ImageSketch(items[place].url) }
         }
-        let comparison = Comparison(
+        let comparison = NearDuplicateSearch(
             fingerprints: sketches.map { (try? $0.get())?.fingerprint },
             captureTimes: sketches.map { (try? $0.get())?.captureTime },
             labels: folders.flatMap { folder in folder.items.map { folder.labels[$0.label] } },
@@ -53,10 +53,10 @@ public struct ImageGroups: Sendable {
     }
 
     /// A number that the photos of one group share.
-    public func group(of place: Int) -> Int { roots[place] }
+    package func group(of place: Int) -> Int { roots[place] }
 
     /// How many of the photos at `places` have one of their group among the `others`.
-    public func leaks(from places: some Sequence<Int>, into others: some Sequence<Int>) -> Int {
+    package func leaks(from places: some Sequence<Int>, into others: some Sequence<Int>) -> Int {
         let theirs = Set(others.map(group(of:)))
         return places.count { theirs.contains(group(of: $0)) }
     }
@@ -90,7 +90,7 @@ private func copyPairs(_ files: [URL], _ workers: Workers) -> [(Int, Int)] {
     // Only files of one length can be the same, so most need not be read.
     let bySize = Dictionary(grouping: files.indices) { FileStatus(files[$0])?.size ?? 0 }
     let candidates = bySize.filter { $0.key > 0 && $0.value.count > 1 }.flatMap(\.value).sorted()
-    let digests = workers.map(candidates.count) { place -> String? in
+    let digests = workers.parallelMap(candidates.count) { place -> String? in
         guard let data = try? Data(contentsOf: files[candidates[place]], options: .mappedIfSafe) else { return nil }
         return SHA256.hexadecimal(of: [UInt8](data))
     }

@@ -1,31 +1,31 @@
-public import Foundation
+package import Foundation
 
 /// What one small decoding of a photo tells without keeping its pixels.
-public struct ImageSketch: Sendable, Hashable {
+package struct ImageSketch: Sendable, Hashable {
     /// What it looks like from afar.
-    public let fingerprint: Fingerprint
+    package let fingerprint: Fingerprint
     /// The share of its contrast that lies outside the square in its middle, 0…1; 0 for a square photo.
     ///
     /// Contrast is the squared difference between neighbouring pixels, added over the channels, of the photo at a short side
     /// of about 64 pixels.
-    public let contrastOutsideSquare: Float
+    package let contrastOutsideSquare: Float
     /// The share of its area that lies outside that square, 0…1.
-    public let areaOutsideSquare: Float
+    package let areaOutsideSquare: Float
     /// When it was taken by the camera's clock, in seconds from an arbitrary start; nil where the file does not say.
-    public let captureTime: Int?
+    package let captureTime: Int?
 
-    /// The short side that a photo is decoded to, at least, where it has as much.
+    /// The short side that a photo is decoded to, at least, if it has as much.
     static let shortSide = 64
 
     /// Decodes a photo, small where that is faster.
-    /// - Throws: `ImageError` where it cannot be read, is no image, or is damaged anywhere.
-    public init(_ url: URL) throws(ImageError) {
+    /// - Throws: `ImageError` if it cannot be read, is no image, or is damaged anywhere.
+    package init(_ url: URL) throws(ImageError) {
         self.init(
             try ImageFile.decode(url, coveringShortSide: Self.shortSide), captureTime: CaptureTime.read(url))
     }
 
     /// Looks at an upright picture.
-    public init(_ image: Image, captureTime: Int? = nil) {
+    package init(_ image: RasterImage, captureTime: Int? = nil) {
         let image = image.laidOnWhite().shrunk(toShortSide: Self.shortSide)
         fingerprint = Fingerprint(image)
         (contrastOutsideSquare, areaOutsideSquare) = image.outsideSquare()
@@ -37,15 +37,15 @@ public struct ImageSketch: Sendable, Hashable {
     /// It is where at least half of the contrast lies outside the square, and is at least twice as dense there as inside: what
     /// one looks at is sharp and has edges, and a crop that loses most of these has lost it. It is a hint: empty margins have
     /// little contrast, but a frame or a busy background around an even subject has much.
-    public var isSubjectLikelyOutsideSquare: Bool {
+    package var isSubjectLikelyOutsideSquare: Bool {
         let (contrast, area) = (contrastOutsideSquare, areaOutsideSquare)
         return contrast >= 0.5 && contrast * (1 - area) >= 2 * (1 - contrast) * area
     }
 }
 
-extension Image {
+extension RasterImage {
     /// The picture with the given short side, or as it is where that is no longer.
-    package func shrunk(toShortSide side: Int) -> Image {
+    package func shrunk(toShortSide side: Int) -> RasterImage {
         let shortSide = min(width, height)
         guard shortSide > side else { return self }
         func scaled(_ length: Int) -> Int { max((length * side + shortSide / 2) / shortSide, 1) }

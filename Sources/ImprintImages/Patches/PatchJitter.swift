@@ -36,7 +36,7 @@ package struct PatchJitter {
     package func change(_ patch: UnsafeMutableBufferPointer<UInt8>, side: Int) {
         imprint_recolor_patch(patch.baseAddress, side * side, tables, order, grey)
         guard blurs || noise != nil else { return }
-        var image = Image(width: side, height: side, channels: 3, samples: Array(patch))
+        var image = RasterImage(width: side, height: side, channels: 3, samples: Array(patch))
         if blurs { image = image.blurred(deviation: 0.8) }
         if let noise { image = image.noisy(deviation: noise.deviation, key: noise.key) }
         _ = patch.update(fromContentsOf: image.samples)

@@ -34,7 +34,7 @@ package struct PatchWindow: Codable, Hashable, Sendable {
 /// It is in memory, or a photo that is read whenever it is needed.
 package struct PatchSource: Sendable {
     private enum Origin {
-        case memory(Image)
+        case memory(RasterImage)
         case file(URL)
     }
 
@@ -43,7 +43,7 @@ package struct PatchSource: Sendable {
     private let origin: Origin
 
     /// A picture in memory.
-    package init(_ image: Image) {
+    package init(_ image: RasterImage) {
         (width, height, origin) = (image.width, image.height, .memory(image))
     }
 
@@ -52,14 +52,14 @@ package struct PatchSource: Sendable {
         (self.width, self.height, origin) = (width, height, .file(photo))
     }
 
-    /// The photo, where it is read whenever it is needed.
+    /// The photo, if it is read whenever it is needed.
     package var photo: URL? {
         if case .file(let photo) = origin { photo } else { nil }
     }
 
     /// The picture at its size.
-    /// - Throws: `ImageError` where the photo can no longer be read, or another one has taken its place.
-    package func image() throws(ImageError) -> Image {
+    /// - Throws: `ImageError` if the photo can no longer be read, or another one has taken its place.
+    package func image() throws(ImageError) -> RasterImage {
         switch origin {
         case .memory(let image): return image
         case .file(let photo):
@@ -84,7 +84,7 @@ package struct PatchSource: Sendable {
         var step = window.side / Float(side)
         var shrink: Float = 1
         while step > 1.5 && min(image.width, image.height) >= 48 {
-            // Made anew every time: this takes less time than the patch, and would take a third more memory.
+            // Made again every time: this takes less time than the patch, and would take a third more memory.
             image = image.halved()
             step /= 2
             shrink /= 2
@@ -102,9 +102,9 @@ package struct PatchSource: Sendable {
     }
 }
 
-extension Image {
+extension RasterImage {
     /// Half the size, each pixel the mean of four.
-    fileprivate func halved() -> Image {
+    fileprivate func halved() -> RasterImage {
         let (columns, rows) = (width / 2, height / 2)
         let half = [UInt8](unsafeUninitializedCapacity: rows * columns * 3) { half, count in
             samples.withUnsafeBufferPointer {
@@ -112,7 +112,7 @@ extension Image {
             }
             count = rows * columns * 3
         }
-        return Image(width: columns, height: rows, channels: 3, samples: half)
+        return RasterImage(width: columns, height: rows, channels: 3, samples: half)
     }
 }
 
@@ -121,10 +121,10 @@ extension PatchSource {
     private static let greatestSide = 400
 
     /// Reads a photo, upright and in sRGB, at the size at which it is looked at.
-    package static func read(_ url: URL) throws(ImageError) -> Image { shrunk(try decode(url)) }
+    package static func read(_ url: URL) throws(ImageError) -> RasterImage { shrunk(try decode(url)) }
 
-    /// Reads a photo at its size, or smaller where it is large: `shrunk(_:)` has more than enough of it.
-    package static func decode(_ url: URL) throws(ImageError) -> Image {
+    /// Reads a photo at its size, or smaller if it is large: `shrunk(_:)` has more than enough of it.
+    package static func decode(_ url: URL) throws(ImageError) -> RasterImage {
         try ImageFile.decode(url, coveringShortSide: shortSideToDecode)
     }
 
@@ -132,7 +132,7 @@ extension PatchSource {
     package static var shortSideToDecode: Int { ImageFile.shortSideToDecode(covering: greatestSide) }
 
     /// A picture in colour, without transparency, at the size at which it is looked at: the same for training and for predictions.
-    package static func shrunk(_ image: Image) -> Image {
+    package static func shrunk(_ image: RasterImage) -> RasterImage {
         let image = image.laidOnWhite().converted(toChannels: 3)
         let factor = Double(greatestSide) / Double(image.width * image.height).squareRoot()
         guard factor < 1 else { return image }

@@ -1,12 +1,14 @@
 internal import CImprintKernels
 
 /// Rectified linear unit, y = max(x, 0).
-public struct ReLU: Layer {
+package struct ReLU: Layer {
     public static let kind = "relu"
     /// Makes the layer.
     public init() {}
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape { try onlyInput("ReLU", inputs) }
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
+        try onlyInput("ReLU", inputs)
+    }
     public var backwardReads: BackwardReads { .output }
     public var inPlace: InPlace { .overwriting }
 
@@ -15,12 +17,14 @@ public struct ReLU: Layer {
 }
 
 /// Rectified linear unit with a ceiling, y = min(max(x, 0), 6) (Howard et al., "MobileNets", 2017).
-public struct ReLU6: Layer {
+package struct ReLU6: Layer {
     public static let kind = "relu6"
     /// Makes the layer.
     public init() {}
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape { try onlyInput("ReLU6", inputs) }
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
+        try onlyInput("ReLU6", inputs)
+    }
     public var backwardReads: BackwardReads { .output }
     public var inPlace: InPlace { .overwriting }
 
@@ -29,7 +33,7 @@ public struct ReLU6: Layer {
 }
 
 /// Leaky rectified linear unit, y = x where x > 0, else `slope` · x.
-public struct LeakyReLU: Layer {
+package struct LeakyReLU: Layer {
     public static let kind = "leakyReLU"
     /// The slope for negative numbers, positive.
     public let slope: Float
@@ -37,7 +41,7 @@ public struct LeakyReLU: Layer {
     /// Makes the layer.
     public init(slope: Float = 0.01) { self.slope = slope }
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
         // The backward pass tells the two sides apart by the sign of y.
         try check("LeakyReLU", "slope", slope, slope > 0 && slope.isFinite, "a positive number")
         return try onlyInput("LeakyReLU", inputs)
@@ -55,12 +59,14 @@ public struct LeakyReLU: Layer {
 }
 
 /// Logistic function, y = 1 / (1 + e⁻ˣ).
-public struct Sigmoid: Layer {
+package struct Sigmoid: Layer {
     public static let kind = "sigmoid"
     /// Makes the layer.
     public init() {}
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape { try onlyInput("Sigmoid", inputs) }
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
+        try onlyInput("Sigmoid", inputs)
+    }
     public var backwardReads: BackwardReads { .output }
     public var inPlace: InPlace { .overwriting }
 
@@ -79,7 +85,9 @@ public struct HardSwish: Layer {
     /// Makes the layer.
     public init() {}
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape { try onlyInput("HardSwish", inputs) }
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
+        try onlyInput("HardSwish", inputs)
+    }
 
     public func forward(_ context: LayerContext, batch: Int) {
         context.mapForward(batch, imprint_hard_swish_forward)

@@ -4,7 +4,7 @@ internal import CImprintKernels
 ///
 /// x, y [N, H, W, C]; scale and shift [C] or [H, W, C]. scale starts at 1, shift at 0; neither decays.
 /// Backward: dx = scale ⊙ dy, dscale = Σ x ⊙ dy, dshift = Σ dy, over all that share a number.
-public struct Affine: Layer {
+public struct Affine: Layer, LayerKernel {
     /// What has a number of its own.
     public enum Extent: String, Codable, Sendable {
         /// Each channel.
@@ -28,12 +28,12 @@ public struct Affine: Layer {
         self.hasShift = hasShift
     }
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
         try check("Affine", "hasShift", hasShift, hasScale || hasShift, "true, where there is no scale")
         return try onlyInput("Affine", inputs)
     }
 
-    public func parameters(for inputs: [Shape]) -> [ParameterDescription] {
+    public func parameters(for inputs: [TensorShape]) -> [ParameterDescription] {
         func parameter(_ name: String, _ value: Float) -> ParameterDescription {
             let input = inputs[0]
             let shape = extent == .channels ? [input.channels] : [input.height, input.width, input.channels]
@@ -44,7 +44,7 @@ public struct Affine: Layer {
 
     public var backwardReads: BackwardReads { hasScale ? .inputs : [] }
     public var inPlace: InPlace { hasScale ? .never : .overwriting }
-    public var gradientMayReplaceInput: Bool { hasScale }
+    package var gradientMayReplaceInput: Bool { hasScale }
 
     public func memory(_ request: MemoryRequest) -> LayerMemory {
         let sums = ChannelReduction.scratchByteCount(channels: width(request.inputs[0]))
@@ -52,7 +52,7 @@ public struct Affine: Layer {
     }
 
     /// How many numbers of one row have parameters of their own.
-    private func width(_ input: Shape) -> Int { extent == .channels ? input.channels : input.count }
+    private func width(_ input: TensorShape) -> Int { extent == .channels ? input.channels : input.count }
 
     public func forward(_ context: LayerContext, batch: Int) {
         let width = width(context.input.shape)
@@ -83,7 +83,7 @@ public struct Affine: Layer {
                     x + rows.lowerBound * width, dy + rows.lowerBound * width, steps, sums,
                     imprint_steps(pixel: 0, channel: 1), rows.count, width)
             }
-            context.worker.alone { for place in 0..<width { dScale[place] = Float(sums[place]) } }
+            context.worker.onFirstThread { for place in 0..<width { dScale[place] = Float(sums[place]) } }
         }
         guard let dx = context.input.gradient else { return }
         guard hasScale else {

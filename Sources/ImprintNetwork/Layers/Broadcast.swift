@@ -3,12 +3,12 @@ internal import CImprintKernels
 /// Inputs of which each height, width and number of channels is the result's or 1, and then stands for all of that axis.
 struct Broadcast {
     /// The shape of the result.
-    let output: Shape
+    let output: TensorShape
 
     /// Checks that the inputs fit together.
-    init(_ layer: String, _ inputs: [Shape]) throws(NetworkError) {
+    init(_ layer: String, _ inputs: [TensorShape]) throws(NetworkError) {
         let inputs = try severalInputs(layer, inputs)
-        let output = Shape(
+        let output = TensorShape(
             height: inputs.reduce(1) { max($0, $1.height) }, width: inputs.reduce(1) { max($0, $1.width) },
             channels: inputs.reduce(1) { max($0, $1.channels) })
         let fits = inputs.allSatisfy {
@@ -24,16 +24,16 @@ struct Broadcast {
         self.output = output
     }
 
-    init(output: Shape) { self.output = output }
+    init(output: TensorShape) { self.output = output }
 
     /// One operand of a batch.
     struct Operand {
         let values: UnsafePointer<Float>
-        let shape: Shape
+        let shape: TensorShape
         /// How far apart images lie; 0 where all have the same numbers.
         let imageStep: Int
 
-        init(_ values: UnsafePointer<Float>, _ shape: Shape) {
+        init(_ values: UnsafePointer<Float>, _ shape: TensorShape) {
             self.values = values
             self.shape = shape
             imageStep = shape.count
@@ -44,7 +44,7 @@ struct Broadcast {
         /// One number for everything.
         init(number: UnsafePointer<Float>) {
             values = number
-            shape = Shape(channels: 1)
+            shape = TensorShape(channels: 1)
             imageStep = 0
         }
     }
@@ -69,7 +69,7 @@ struct Broadcast {
         let (aSteps, bSteps) = (steps(a.shape), steps(b.shape))
         let lines = batch * output.height
         let chunks = min(lines, max(1, batch * output.count / (1 << 15)))
-        worker.forEach(chunks) { chunk in
+        worker.forEachClaimed(chunks) { chunk in
             for line in lines * chunk / chunks..<lines * (chunk + 1) / chunks {
                 let (image, row) = line.quotientAndRemainder(dividingBy: output.height)
                 function(
@@ -84,7 +84,8 @@ struct Broadcast {
     /// One image is summed by one worker, in order, so the sums do not depend on the workers. `scratch` has room for
     /// `scratchByteCount`.
     func sum(
-        _ values: UnsafePointer<Float>, times other: Operand?, into dx: UnsafeMutablePointer<Float>, _ shape: Shape,
+        _ values: UnsafePointer<Float>, times other: Operand?, into dx: UnsafeMutablePointer<Float>,
+        _ shape: TensorShape,
         factor: Double = 1, batch: Int, _ context: LayerContext
     ) {
         let sums = context.scratch.assumingMemoryBound(to: Double.self)
@@ -110,21 +111,21 @@ struct Broadcast {
     }
 
     /// The scratch memory that sums of such shapes take.
-    func scratchByteCount(_ shapes: [Shape], batch: Int) -> Int {
+    func scratchByteCount(_ shapes: [TensorShape], batch: Int) -> Int {
         let largest = shapes.filter { $0 != output }.reduce(0) { max($0, $1.count) }
         return batch * largest * MemoryLayout<Double>.stride
     }
 
-    private func spansRows(_ shape: Shape) -> Bool {
+    private func spansRows(_ shape: TensorShape) -> Bool {
         shape.pixels == 1 || (shape.height == output.height && shape.width == output.width)
     }
 
-    private func steps(_ shape: Shape) -> imprint_steps {
+    private func steps(_ shape: TensorShape) -> imprint_steps {
         imprint_steps(pixel: shape.width > 1 ? shape.channels : 0, channel: shape.channels > 1 ? 1 : 0)
     }
 
     /// The steps through all pixels of an operand as one row, which is longer than 1 even for maps of width 1.
-    private func stepsOfJoinedRows(_ shape: Shape) -> imprint_steps {
+    private func stepsOfJoinedRows(_ shape: TensorShape) -> imprint_steps {
         imprint_steps(pixel: shape.pixels > 1 ? shape.channels : 0, channel: shape.channels > 1 ? 1 : 0)
     }
 

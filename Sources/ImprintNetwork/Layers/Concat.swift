@@ -4,12 +4,12 @@ public struct Concat: Layer {
     /// Makes the layer.
     public init() {}
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
         let inputs = try severalInputs("Concat", inputs)
         guard inputs.allSatisfy({ $0.height == inputs[0].height && $0.width == inputs[0].width }) else {
             throw .inputShape(layer: "Concat", found: inputs, reason: "heights and widths must be the same")
         }
-        return Shape(
+        return TensorShape(
             height: inputs[0].height, width: inputs[0].width, channels: inputs.reduce(0) { $0 + $1.channels })
     }
 
@@ -17,7 +17,7 @@ public struct Concat: Layer {
 
     public func forward(_ context: LayerContext, batch: Int) {
         let channels = context.output.shape.channels
-        context.worker.forEach(batch) { image in
+        context.worker.forEachClaimed(batch) { image in
             forEachPart(of: context, image: image) { input, pixel, place, width in
                 (context.output.values + pixel * channels + place).update(
                     from: input.values + pixel * width, count: width)
@@ -27,7 +27,7 @@ public struct Concat: Layer {
 
     public func backward(_ context: LayerContext, batch: Int) {
         let channels = context.output.shape.channels
-        context.worker.forEach(batch) { image in
+        context.worker.forEachClaimed(batch) { image in
             forEachPart(of: context, image: image) { input, pixel, place, width in
                 guard let dx = input.gradient else { return }
                 (dx + pixel * width).update(from: context.outputGradient + pixel * channels + place, count: width)

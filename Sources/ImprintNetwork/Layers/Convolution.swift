@@ -9,26 +9,26 @@ internal import ImprintCore
 /// W starts normal with variance 2 / fan-in (He), b at 0.
 ///
 /// It is computed in one of three ways, by the shapes: `Winograd`, `DepthwiseConvolution` or `ConvolutionProduct`.
-public struct Convolution: Layer {
+public struct Convolution: Layer, LayerKernel {
     public static let kind = "convolution"
     /// The number of channels of the result.
     public let outputChannels: Int
     /// The kernel's height and width.
-    public let kernelSize: Size
+    public let kernelSize: Size2D
     /// The step from window to window.
-    public let stride: Size
+    public let stride: Size2D
     /// The border around the image, filled with zeros.
     public let padding: Padding
     /// The distance between neighbouring taps of the kernel.
-    public let dilation: Size
+    public let dilation: Size2D
     /// Into how many independent parts inputs and outputs are divided.
     public let groups: Int
-    /// Whether b is there; superfluous before a batch normalisation.
+    /// Whether b is there; superfluous before a batch normalization.
     public let hasBias: Bool
 
     /// Makes the layer.
     public init(
-        outputChannels: Int, kernelSize: Size, stride: Size = 1, padding: Padding = .valid, dilation: Size = 1,
+        outputChannels: Int, kernelSize: Size2D, stride: Size2D = 1, padding: Padding = .valid, dilation: Size2D = 1,
         groups: Int = 1, hasBias: Bool = true
     ) {
         self.outputChannels = outputChannels
@@ -42,7 +42,7 @@ public struct Convolution: Layer {
 
     var window: Window { Window(kernel: kernelSize, stride: stride, dilation: dilation, padding: padding) }
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
         let input = try onlyInput("Convolution", inputs)
         try check("Convolution", "outputChannels", outputChannels, outputChannels >= 1, "at least 1")
         let divides = groups >= 1 && input.channels % groups == 0 && outputChannels % groups == 0
@@ -52,7 +52,7 @@ public struct Convolution: Layer {
         return try window.outputShape("Convolution", over: input, channels: outputChannels)
     }
 
-    public func parameters(for inputs: [Shape]) -> [ParameterDescription] {
+    public func parameters(for inputs: [TensorShape]) -> [ParameterDescription] {
         let inputChannels = inputs[0].channels / groups
         let weight = ParameterDescription(
             name: "weight", shape: [kernelSize.height, kernelSize.width, inputChannels, outputChannels],
@@ -62,13 +62,13 @@ public struct Convolution: Layer {
         return hasBias ? [weight, bias] : [weight]
     }
 
-    public func multiplications(for inputs: [Shape]) -> Int {
+    public func multiplications(for inputs: [TensorShape]) -> Int {
         let window = window.kernelWindow(over: inputs[0])
         let taps = kernelSize.height * kernelSize.width * (inputs[0].channels / groups)
         return Int(window.output_height) * Int(window.output_width) * outputChannels * taps
     }
 
-    public func algorithm(for inputs: [Shape], predicting batch: Int?) -> Algorithm {
+    package func algorithm(for inputs: [TensorShape], predicting batch: Int?) -> Algorithm {
         if groups > 1 && groups == inputs[0].channels && groups == outputChannels { return .direct }
         if Winograd.isWorthwhile(self, over: inputs[0], predicting: batch) { return .winograd }
         let isPointwise =
@@ -94,12 +94,12 @@ public struct Convolution: Layer {
                 count * MemoryLayout<Float>.stride, ChannelReduction.scratchByteCount(channels: outputChannels)))
     }
 
-    public func momentBlocks(_ request: MemoryRequest) -> Int? {
+    package func momentBlocks(_ request: MemoryRequest) -> Int? {
         blockCount(request.algorithm, over: request.inputs[0], pixels: request.output.pixels, batch: request.batch)
     }
 
     /// How many blocks of the result a forward pass finishes.
-    private func blockCount(_ algorithm: Algorithm, over input: Shape, pixels: Int, batch: Int) -> Int {
+    private func blockCount(_ algorithm: Algorithm, over input: TensorShape, pixels: Int, batch: Int) -> Int {
         switch algorithm {
         case .direct: batch
         case .winograd: Winograd(self, over: input).blockCount(batch: batch)
@@ -165,7 +165,7 @@ enum ConvolutionWeights {
     /// As the layer has them, each to be multiplied with the factor of its output.
     case scaled(UnsafePointer<Float>, by: UnsafePointer<Float>?)
     /// As `Winograd.transform` or `ConvolutionProduct.copy` made them.
-    case arranged(UnsafePointer<Float>)
+    case packedWeights(UnsafePointer<Float>)
 }
 
 /// What is done to a block of a convolution's result while it is in cache.
@@ -220,7 +220,7 @@ func sumOfParts(
 ) {
     let parts = min(weightParts, batch)
     let partial = context.scratch.assumingMemoryBound(to: Float.self)
-    context.worker.forEach(parts) { part in
+    context.worker.forEachClaimed(parts) { part in
         // The first part's sum begins in the result itself.
         sum(chunkRange(part, of: parts, total: batch), part == 0 ? dWeight : partial + (part - 1) * count)
     }

@@ -35,18 +35,18 @@ struct ConvolutionProduct {
             + (context.output.gradient == nil ? 0 : (weightParts - 1) * weightCount)
     }
 
-    private static func rowLength(_ layer: Convolution, over input: Shape) -> Int {
+    private static func rowLength(_ layer: Convolution, over input: TensorShape) -> Int {
         layer.kernelSize.height * layer.kernelSize.width * (input.channels / layer.groups)
     }
 
     /// How many windows are taken at once: few enough for X and y to stay in cache, enough for the matrix product.
-    private static func blockRows(_ layer: Convolution, over input: Shape) -> Int {
+    private static func blockRows(_ layer: Convolution, over input: TensorShape) -> Int {
         let length = rowLength(layer, over: input)
         return min(max((1 << 17) / (length + layer.outputChannels / layer.groups), 128), 1024)
     }
 
     /// How many blocks a forward pass over so many windows finishes.
-    static func blockCount(_ layer: Convolution, over input: Shape, rows: Int) -> Int {
+    static func blockCount(_ layer: Convolution, over input: TensorShape, rows: Int) -> Int {
         blocks(rows, of: blockRows(layer, over: input))
     }
 
@@ -67,10 +67,10 @@ struct ConvolutionProduct {
     /// Copies weights as the layer has them, times a factor for each channel, into panels.
     static func copy(
         _ layer: Convolution, _ weight: UnsafePointer<Float>, times factors: UnsafePointer<Float>? = nil,
-        over input: Shape, into panels: UnsafeMutablePointer<Float>, worker: Worker
+        over input: TensorShape, into panels: UnsafeMutablePointer<Float>, worker: Worker
     ) {
         let (inner, columns) = (rowLength(layer, over: input), layer.outputChannels)
-        worker.forEach(GEMM.Panels.count(columns: columns)) { panel in
+        worker.forEachClaimed(GEMM.Panels.count(columns: columns)) { panel in
             let range = GEMM.Panels.range(panel, columns: columns)
             _ = GEMM.Panel(
                 copying: range, of: GEMM.Matrix(weight, stride: columns), times: factors, inner: inner,
@@ -80,7 +80,7 @@ struct ConvolutionProduct {
 
     /// How many numbers of scratch memory the passes take: windows, and panels of the weights or the parts of dW.
     static func scratchCount(
-        _ layer: Convolution, over input: Shape, algorithm: Algorithm, workers: Int, training: Bool
+        _ layer: Convolution, over input: TensorShape, algorithm: Algorithm, workers: Int, training: Bool
     ) -> Int {
         let length = rowLength(layer, over: input)
         return windowCount(layer, over: input, algorithm: algorithm, workers: workers)
@@ -89,7 +89,7 @@ struct ConvolutionProduct {
 
     /// How many numbers the windows are that are there at the same time.
     private static func windowCount(
-        _ layer: Convolution, over input: Shape, algorithm: Algorithm, workers: Int
+        _ layer: Convolution, over input: TensorShape, algorithm: Algorithm, workers: Int
     ) -> Int {
         let blocks = max(workers, fewestBlocks)
         return algorithm == .im2col ? blocks * blockRows(layer, over: input) * rowLength(layer, over: input) : 0
@@ -97,7 +97,7 @@ struct ConvolutionProduct {
 
     /// How many numbers of scratch memory a pass over so many windows takes with `ConvolutionWeights.scaled`.
     static func scaledScratchCount(
-        _ layer: Convolution, over input: Shape, algorithm: Algorithm, workers: Int, rows: Int
+        _ layer: Convolution, over input: TensorShape, algorithm: Algorithm, workers: Int, rows: Int
     ) -> Int {
         let columns =
             blockCount(layer, over: input, rows: rows) < fewestBlocks
@@ -113,7 +113,7 @@ struct ConvolutionProduct {
     ) {
         let all = 0..<(batch * pixels)
         switch weights {
-        case .arranged(let panels): forward(UnsafePointer(panels), all, clamp, finish)
+        case .packedWeights(let panels): forward(UnsafePointer(panels), all, clamp, finish)
         case .plain(let weight):
             guard Self.fitsPanels(layer) && all.count >= Self.rowsForPanels else {
                 return forward(plain: weight, all, clamp, finish)
@@ -124,7 +124,7 @@ struct ConvolutionProduct {
                 columns
                 + Self.windowCount(
                     layer, over: context.input.shape, algorithm: context.algorithm,
-                    workers: context.worker.team.count)
+                    workers: context.worker.threadPool.count)
             guard blockCount(all) < Self.fewestBlocks else {
                 return forward(copying: weight, times: factors, to: room, all, clamp, finish)
             }
@@ -160,7 +160,7 @@ struct ConvolutionProduct {
         _ finish: (_ pixels: Range<Int>, _ block: Int) -> Void
     ) {
         let epilogue = Epilogue(bias: clamp.bias, floor: clamp.floor, ceiling: clamp.ceiling)
-        context.worker.forEach(blockCount(all)) { index in
+        context.worker.forEachClaimed(blockCount(all)) { index in
             let rows = block(index, of: all)
             for group in 0..<layer.groups {
                 GEMM.multiply(
@@ -186,7 +186,7 @@ struct ConvolutionProduct {
                 stride: outputChannels, clamp: clamp)
         }
         guard blocks < Self.fewestBlocks else {
-            context.worker.forEach(blocks) { index in
+            context.worker.forEachClaimed(blocks) { index in
                 let rows = block(index, of: all)
                 let x = windows(rows, group: 0, in: columnBlock)
                 for place in 0..<panelCount { multiply(rows, x, panel(place)) }
@@ -195,15 +195,15 @@ struct ConvolutionProduct {
             return
         }
         if copies {
-            context.worker.forEach(blocks) { index in
+            context.worker.forEachClaimed(blocks) { index in
                 let rows = block(index, of: all)
                 _ = windows(rows, group: 0, in: columns + rows.lowerBound * rowLength)
             }
         }
         let x = GEMM.Matrix(
             copies ? UnsafePointer(columns) : UnsafePointer(context.input.values), stride: rowLength)
-        context.worker.forEach(panelCount) { place in multiply(all, x, panel(place)) }
-        context.worker.forEach(blocks) { index in finish(block(index, of: all), index) }
+        context.worker.forEachClaimed(panelCount) { place in multiply(all, x, panel(place)) }
+        context.worker.forEachClaimed(blocks) { index in finish(block(index, of: all), index) }
     }
 
     /// The gradient of the weights, dW = Xᵀ·dy.
@@ -230,7 +230,7 @@ struct ConvolutionProduct {
 
     /// dW of a pointwise convolution with many weights: each worker takes some rows of dW, so there is nothing to add.
     private func backwardLargeWeight(_ dWeight: UnsafeMutablePointer<Float>, batch: Int) {
-        context.worker.forEach(weightParts) { part in
+        context.worker.forEachClaimed(weightParts) { part in
             let rows = chunkRange(part, of: weightParts, total: rowLength)
             GEMM.multiply(
                 rows: rows.count, columns: outputChannels, inner: batch * pixels,
@@ -257,7 +257,7 @@ struct ConvolutionProduct {
             }
         }
         guard copies else {
-            context.worker.forEach(blockCount(all)) { index in
+            context.worker.forEachClaimed(blockCount(all)) { index in
                 let rows = block(index, of: all)
                 multiply(rows, group: 0, into: dx + rows.lowerBound * rowLength)
             }
@@ -267,7 +267,7 @@ struct ConvolutionProduct {
         let count = context.input.shape.count
         let images = max(1, 256 / pixels)
         let chunks = (batch + images - 1) / images
-        context.worker.forEach(chunks) { chunk in
+        context.worker.forEachClaimed(chunks) { chunk in
             let images = chunkRange(chunk, of: chunks, total: batch)
             (dx + images.lowerBound * count).update(repeating: 0, count: images.count * count)
             let all = (images.lowerBound * pixels)..<(images.upperBound * pixels)
@@ -292,7 +292,7 @@ struct ConvolutionProduct {
     private func transposedPanels(rows: Int) -> GEMM.Panels? {
         guard layer.groups == 1 && rows >= Self.rowsForPanels else { return nil }
         let copy = context.scratch.assumingMemoryBound(to: Float.self)
-        context.worker.forEach(GEMM.Panels.count(columns: rowLength)) { panel in
+        context.worker.forEachClaimed(GEMM.Panels.count(columns: rowLength)) { panel in
             let range = GEMM.Panels.range(panel, columns: rowLength)
             _ = GEMM.Panel(
                 copying: range, of: columns(context.parameters[0], of: 0).transpose, inner: outputChannels,

@@ -5,7 +5,7 @@ internal import ImprintCore
 ///
 /// x [N, inputs], W [inputs, outputs], b [outputs], y [N, outputs]. W starts uniform within ±1/√inputs, b at 0.
 /// Backward: dx = dy·Wᵀ, dW = xᵀ·dy, db = Σ dy.
-public struct Dense: Layer {
+public struct Dense: Layer, LayerKernel {
     public static let kind = "dense"
     /// The number of results.
     public let outputChannels: Int
@@ -18,17 +18,17 @@ public struct Dense: Layer {
         self.hasBias = hasBias
     }
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
         let input = try onlyInput("Dense", inputs)
         try check("Dense", "outputChannels", outputChannels, outputChannels >= 1, "at least 1")
         guard input.pixels == 1 else {
             throw .inputShape(
                 layer: "Dense", found: inputs, reason: "it takes a vector; put Flatten or a global pool before it")
         }
-        return Shape(channels: outputChannels)
+        return TensorShape(channels: outputChannels)
     }
 
-    public func parameters(for inputs: [Shape]) -> [ParameterDescription] {
+    public func parameters(for inputs: [TensorShape]) -> [ParameterDescription] {
         let weight = ParameterDescription(
             name: "weight", shape: [inputs[0].channels, outputChannels], role: .weight,
             initializer: .leCunUniform(fanIn: inputs[0].channels))
@@ -37,9 +37,9 @@ public struct Dense: Layer {
         return hasBias ? [weight, bias] : [weight]
     }
 
-    public func multiplications(for inputs: [Shape]) -> Int { inputs[0].channels * outputChannels }
+    public func multiplications(for inputs: [TensorShape]) -> Int { inputs[0].channels * outputChannels }
 
-    public func algorithm(for inputs: [Shape], predicting batch: Int?) -> Algorithm { .matrixProduct }
+    package func algorithm(for inputs: [TensorShape], predicting batch: Int?) -> Algorithm { .matrixProduct }
 
     /// For xᵀ and yᵀ, or for dxᵀ.
     public func memory(_ request: MemoryRequest) -> LayerMemory {
@@ -62,10 +62,10 @@ public struct Dense: Layer {
         let transposedY = transposedX + inputChannels * batch
         let isTransposed = batch < Self.manyImages
         if isTransposed {
-            context.worker.alone { imprint_transpose(x, inputChannels, transposedX, batch, inputChannels) }
+            context.worker.onFirstThread { imprint_transpose(x, inputChannels, transposedX, batch, inputChannels) }
         }
         let parts = parts(of: outputChannels, inputChannels)
-        context.worker.forEach(parts) { part in
+        context.worker.forEachClaimed(parts) { part in
             let outputs = chunkRange(part, of: parts, total: outputChannels)
             let y = context.output.values + outputs.lowerBound
             guard isTransposed else {
@@ -97,7 +97,7 @@ public struct Dense: Layer {
         let transposedDX = context.scratch.assumingMemoryBound(to: Float.self)
         let isTransposed = batch < Self.manyImages
         let parts = parts(of: inputChannels, inputChannels)
-        context.worker.forEach(parts) { part in
+        context.worker.forEachClaimed(parts) { part in
             let all = chunkRange(part, of: parts, total: inputChannels)
             forEachPiece(of: all, products: batch * outputChannels) { inputs in
                 let start = inputs.lowerBound * outputChannels
@@ -170,6 +170,6 @@ extension LayerContext {
             rows, sums in
             imprint_channel_sums(values + rows.lowerBound * channels, sums, rows.count, channels)
         }
-        worker.alone { for channel in 0..<channels { result[channel] = Float(sums[channel]) } }
+        worker.onFirstThread { for channel in 0..<channels { result[channel] = Float(sums[channel]) } }
     }
 }

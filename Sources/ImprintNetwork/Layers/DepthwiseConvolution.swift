@@ -42,7 +42,7 @@ struct DepthwiseConvolution {
         let size = max(Self.leastRows, (1 << 15) / (shape.width * shape.channels) / 2 * 2)
         let parts = context.training ? 1 : (shape.height + size - 1) / size
         guard parts > 1 else { return context.forEachImage(batch) { convolve(0..<shape.height, of: $0) } }
-        context.worker.forEach(batch * parts) { index in
+        context.worker.forEachClaimed(batch * parts) { index in
             let (image, part) = index.quotientAndRemainder(dividingBy: parts)
             convolve((part * size)..<min((part + 1) * size, shape.height), of: image)
         }

@@ -13,7 +13,7 @@ public struct Dropout: Layer {
     /// Makes the layer.
     public init(rate: Float = 0.5) { self.rate = rate }
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
         try check("Dropout", "rate", rate, rate >= 0 && rate < 1, "at least 0 and less than 1")
         return try onlyInput("Dropout", inputs)
     }
@@ -31,10 +31,10 @@ public struct Dropout: Layer {
             return context.copy(context.input.values, to: context.output.values, count: batch * count)
         }
         let keep = context.saved.assumingMemoryBound(to: UInt8.self)
-        context.worker.forEach(batch) { image in
+        context.worker.forEachClaimed(batch) { image in
             let place = image * count
             var stream = RandomStream(
-                seed: context.randomness.seed, "dropout", context.place, context.randomness.step, image)
+                seed: context.randomness.seed, "dropout", context.nodeIndex, context.randomness.step, image)
             for i in place..<(place + count) { keep[i] = stream.chance(rate) ? 0 : 1 }
             imprint_masked_scale(
                 context.input.values + place, keep + place, 1 / (1 - rate), context.output.values + place, count)

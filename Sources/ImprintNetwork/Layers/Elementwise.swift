@@ -4,17 +4,17 @@ internal import ImprintCore
 /// Runs `body` over the ranges of `0..<count` in chunks that are worth a thread.
 func forEachRange(_ count: Int, _ worker: Worker, _ body: (Range<Int>) -> Void) {
     let chunks = max(1, count / (1 << 15))
-    worker.forEach(chunks) { chunk in body(chunkRange(chunk, of: chunks, total: count)) }
+    worker.forEachClaimed(chunks) { chunk in body(chunkRange(chunk, of: chunks, total: count)) }
 }
 
 /// Runs `body` over the rows of a matrix, of so many numbers each, in chunks that are worth a thread.
 func forEachRows(_ rows: Int, _ numbersPerRow: Int, _ worker: Worker, _ body: (Range<Int>) -> Void) {
     let chunks = min(rows, max(1, rows * numbersPerRow / (1 << 16)))
-    worker.forEach(chunks) { chunk in body(chunkRange(chunk, of: chunks, total: rows)) }
+    worker.forEachClaimed(chunks) { chunk in body(chunkRange(chunk, of: chunks, total: rows)) }
 }
 
 extension LayerContext {
-    /// to = from; nothing to do where they are the same memory.
+    /// to = from; nothing to do if they are the same memory.
     func copy(_ from: UnsafePointer<Float>, to: UnsafeMutablePointer<Float>, count: Int) {
         guard from != UnsafePointer(to) else { return }
         forEachRange(count, worker) { range in
@@ -57,10 +57,10 @@ struct ChannelReduction {
     ) -> UnsafePointer<Double> {
         let sums = scratch.assumingMemoryBound(to: Double.self)
         let parts = min(Self.parts, max(1, rows * numbersPerRow / (1 << 16)))
-        worker.forEach(parts) { part in
+        worker.forEachClaimed(parts) { part in
             sum(chunkRange(part, of: parts, total: rows), sums + part * channels)
         }
-        worker.alone {
+        worker.onFirstThread {
             for part in 0..<parts where part > 0 {
                 for channel in 0..<channels { sums[channel] += sums[part * channels + channel] }
             }

@@ -4,8 +4,8 @@ public struct Flatten: Layer {
     /// Makes the layer.
     public init() {}
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
-        Shape(channels: try onlyInput("Flatten", inputs).count)
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
+        TensorShape(channels: try onlyInput("Flatten", inputs).count)
     }
 
     public var backwardReads: BackwardReads { [] }

@@ -4,7 +4,7 @@ internal import CImprintKernels
 ///
 /// With `approximatesTanh` y = x / 2 · (1 + tanh(√(2 / π) · (x + 0.044715 · x³))) (Hendrycks and Gimpel, "Gaussian error linear
 /// units", 2016; ONNX, Gelu). Backward: dx = dy · (Φ(x) + x · e^(−x² / 2) / √(2π)), or the slope of the approximation.
-public struct GELU: Layer {
+package struct GELU: Layer, LayerKernel {
     public static let kind = "gelu"
     /// Whether the hyperbolic tangent approximates the error function.
     public let approximatesTanh: Bool
@@ -12,8 +12,10 @@ public struct GELU: Layer {
     /// Makes the layer.
     public init(approximatesTanh: Bool = false) { self.approximatesTanh = approximatesTanh }
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape { try onlyInput("GELU", inputs) }
-    public var gradientMayReplaceInput: Bool { true }
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
+        try onlyInput("GELU", inputs)
+    }
+    package var gradientMayReplaceInput: Bool { true }
 
     public func forward(_ context: LayerContext, batch: Int) {
         context.mapForward(batch, approximatesTanh ? imprint_gelu_tanh_forward : imprint_gelu_forward)
@@ -28,13 +30,15 @@ public struct GELU: Layer {
 /// Error function, y = erf(x) = 2 / √π · ∫₀ˣ e^(−t²) dt, number by number (ONNX, Erf).
 ///
 /// Backward: dx = dy · 2 / √π · e^(−x²).
-public struct Erf: Layer {
+package struct Erf: Layer, LayerKernel {
     public static let kind = "erf"
     /// Makes the layer.
     public init() {}
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape { try onlyInput("Erf", inputs) }
-    public var gradientMayReplaceInput: Bool { true }
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
+        try onlyInput("Erf", inputs)
+    }
+    package var gradientMayReplaceInput: Bool { true }
 
     public func forward(_ context: LayerContext, batch: Int) {
         context.mapForward(batch, imprint_erf_forward)

@@ -1,13 +1,13 @@
 internal import CImprintKernels
 
 /// The mean of each channel over the whole image: [H, W, C] becomes [1, 1, C].
-public struct GlobalAveragePool: Layer {
+package struct GlobalAveragePool: Layer {
     public static let kind = "globalAveragePool"
     /// Makes the layer.
     public init() {}
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
-        Shape(channels: try onlyInput("GlobalAveragePool", inputs).channels)
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
+        TensorShape(channels: try onlyInput("GlobalAveragePool", inputs).channels)
     }
 
     public var backwardReads: BackwardReads { [] }
@@ -42,13 +42,13 @@ public struct GlobalAveragePool: Layer {
 /// The largest value of each channel over the whole image: [H, W, C] becomes [1, 1, C].
 ///
 /// Of equal values the first wins.
-public struct GlobalMaxPool: Layer {
+package struct GlobalMaxPool: Layer {
     public static let kind = "globalMaxPool"
     /// Makes the layer.
     public init() {}
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
-        Shape(channels: try onlyInput("GlobalMaxPool", inputs).channels)
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
+        TensorShape(channels: try onlyInput("GlobalMaxPool", inputs).channels)
     }
 
     public var backwardReads: BackwardReads { [] }

@@ -7,7 +7,7 @@ internal import CImprintKernels
 ///
 /// Backward with x̂ = (x − mean) / √(variance + ε) and g = scale · dy: dshift = Σ dy and dscale = Σ dy · x̂ over N, H and W;
 /// dx = (g − mean(g) − x̂ · mean(g · x̂)) / √(variance + ε), with means over the channels.
-public struct LayerNormalization: Layer {
+public struct LayerNormalization: Layer, LayerKernel {
     public static let kind = "layerNormalization"
     /// The number added to the variance, ε > 0.
     public let epsilon: Float
@@ -15,19 +15,19 @@ public struct LayerNormalization: Layer {
     /// Makes the layer.
     public init(epsilon: Float = 1e-5) { self.epsilon = epsilon }
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
         try check("LayerNormalization", "epsilon", epsilon, epsilon > 0 && epsilon.isFinite, "a positive number")
         return try onlyInput("LayerNormalization", inputs)
     }
 
-    public func parameters(for inputs: [Shape]) -> [ParameterDescription] {
+    public func parameters(for inputs: [TensorShape]) -> [ParameterDescription] {
         [("scale", 1), ("shift", 0)].map { name, value in
             ParameterDescription(
                 name: name, shape: [inputs[0].channels], role: .bias, initializer: .constant(Float(value)))
         }
     }
 
-    public var gradientMayReplaceInput: Bool { true }
+    package var gradientMayReplaceInput: Bool { true }
 
     public func memory(_ request: MemoryRequest) -> LayerMemory {
         let sums = ChannelReduction.scratchByteCount(channels: 2 * request.output.channels)
@@ -56,7 +56,7 @@ public struct LayerNormalization: Layer {
                 let start = rows.lowerBound * channels
                 imprint_layer_norm_sums(x + start, dy + start, sums, rows.count, channels, epsilon)
             }
-            context.worker.alone {
+            context.worker.onFirstThread {
                 for channel in 0..<channels {
                     dScale?[channel] = Float(sums[channel])
                     dShift?[channel] = Float(sums[channels + channel])

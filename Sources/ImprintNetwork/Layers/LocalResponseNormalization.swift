@@ -1,12 +1,12 @@
 internal import CImprintKernels
 internal import ImprintCore
 
-/// Local response normalisation over neighbouring channels, y = x / d^`beta` with d = `bias` + `alpha` / `size` · Σ x².
+/// Local response normalization over neighbouring channels, y = x / d^`beta` with d = `bias` + `alpha` / `size` · Σ x².
 ///
 /// The sum of channel c runs over the channels c − ⌊(size − 1) / 2⌋ … c + ⌈(size − 1) / 2⌉, as far as they are there
 /// (Krizhevsky et al., "ImageNet classification", 2012; ONNX, LRN). Backward: dx = dy / d^beta − 2 · alpha / size · beta ·
 /// x · Σ dy · x / d^(beta + 1), over the channels whose sums hold this one.
-public struct LocalResponseNormalization: Layer {
+public struct LocalResponseNormalization: Layer, LayerKernel {
     public static let kind = "localResponseNormalization"
     /// How many channels are summed, at least 1.
     public let size: Int
@@ -25,7 +25,7 @@ public struct LocalResponseNormalization: Layer {
         self.bias = bias
     }
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
         let name = "LocalResponseNormalization"
         try check(name, "size", size, size >= 1, "at least 1")
         try check(name, "alpha", alpha, alpha >= 0 && alpha.isFinite, "at least 0")
@@ -34,7 +34,7 @@ public struct LocalResponseNormalization: Layer {
         return try onlyInput(name, inputs)
     }
 
-    public var gradientMayReplaceInput: Bool { true }
+    package var gradientMayReplaceInput: Bool { true }
 
     public func memory(_ request: MemoryRequest) -> LayerMemory {
         LayerMemory(

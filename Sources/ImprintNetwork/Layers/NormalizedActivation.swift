@@ -1,18 +1,18 @@
 internal import CImprintKernels
 internal import ImprintCore
 
-/// Batch normalisation and what follows it at once: z = pool(clamp(scale · (x − mean) / √(variance + ε) + shift + shortcut)).
+/// Batch normalization and what follows it at once: z = pool(clamp(scale · (x − mean) / √(variance + ε) + shift + shortcut)).
 ///
 /// The shortcut, the activation and the pool may each be missing; a shortcut and a pool do not go together. A plan puts it
 /// in the place of the layers in the network, so that x is read once and z written once, and nothing between them is kept:
-/// the backward pass computes anew from x what the activation let through (with a shortcut it tells from z). With g the
+/// the backward pass computes again from x what the activation let through (with a shortcut it tells from z). With g the
 /// gradient that the activation lets through, dscale, dshift and dx are those of `BatchNormalization` for dy = g, and the
 /// shortcut's gradient is g.
-struct NormalizedActivation: Layer {
+struct NormalizedActivation: Layer, LayerKernel {
     static let kind = "normalizedActivation"
     private let normalization: BatchNormalization
     private let hasShortcut: Bool
-    /// Where the activation ends, infinity for ReLU; `nil` where there is none.
+    /// Where the activation ends, infinity for ReLU; nil if there is none.
     private let ceiling: Float?
     /// Whether the largest of each 2x2 pixels is taken in the end.
     private let isPooled: Bool
@@ -27,17 +27,17 @@ struct NormalizedActivation: Layer {
         self.isPooled = isPooled
     }
 
-    func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
+    func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
         let shape = try normalization.outputShape(for: [inputs[0]])
-        if hasShortcut { return try Add().outputShape(for: inputs) }
+        if hasShortcut { return try AddLayer().outputShape(for: inputs) }
         return isPooled ? try MaxPool(kernelSize: 2).outputShape(for: [shape]) : shape
     }
 
-    func parameters(for inputs: [Shape]) -> [ParameterDescription] { normalization.parameters(for: inputs) }
+    func parameters(for inputs: [TensorShape]) -> [ParameterDescription] { normalization.parameters(for: inputs) }
 
     var backwardReads: BackwardReads { readsOutput ? [.inputs, .output] : .inputs }
-    var gradientMayReplaceInput: Bool { true }
-    var readsMoments: Bool { !normalization.usesRunningStatistics }
+    package var gradientMayReplaceInput: Bool { true }
+    package var readsMoments: Bool { !normalization.usesRunningStatistics }
     private var readsOutput: Bool { hasShortcut && ceiling != nil }
 
     func memory(_ request: MemoryRequest) -> LayerMemory {
@@ -63,7 +63,7 @@ struct NormalizedActivation: Layer {
     func forward(_ context: LayerContext, batch: Int) {
         let rows = batch * context.input.shape.pixels
         let moments = usesBatch(context) ? context.inputMoments ?? record(context, rows: rows) : nil
-        prepare(context, moments, rows: rows)
+        transformWeights(context, moments, rows: rows)
 
         let channels = context.input.shape.channels
         var terms = terms(context)
@@ -90,7 +90,7 @@ struct NormalizedActivation: Layer {
         let blocks = Self.blocks(rows, channels)
         let moments = Moments(context.scratch, channels: channels, blocks: blocks)
         if context.worker.index == 0 { moments.begin(blocks: blocks) }
-        context.worker.forEach(blocks) { block in
+        context.worker.forEachClaimed(blocks) { block in
             let start = block * Self.blockRows(channels)
             moments.record(
                 context.input.values + start * channels, rows: min(Self.blockRows(channels), rows - start), block: block
@@ -100,7 +100,7 @@ struct NormalizedActivation: Layer {
     }
 
     /// Takes the batch's statistics and moves the running ones, or takes those; then factor and offset follow.
-    private func prepare(_ context: LayerContext, _ moments: Moments?, rows: Int) {
+    private func transformWeights(_ context: LayerContext, _ moments: Moments?, rows: Int) {
         let channels = context.input.shape.channels
         let row = Coefficients(context)
         let (scale, shift) = (context.parameters[0], context.parameters[1])
@@ -108,7 +108,7 @@ struct NormalizedActivation: Layer {
         let momentum = normalization.momentum
         let unbiased = Float(rows) / Float(max(rows - 1, 1))
         let parts = (channels + 63) / 64
-        context.worker.forEach(parts) { part in
+        context.worker.forEachClaimed(parts) { part in
             let part = chunkRange(part, of: parts, total: channels)
             moments?.merge(part, mean: row.mean, variance: row.inverse)
             for channel in part {
@@ -194,7 +194,7 @@ struct NormalizedActivation: Layer {
         let row = Coefficients(context)
         let (dScale, dShift) = (context.parameterGradients[0], context.parameterGradients[1])
         let throughStatistics = usesBatch(context)
-        context.worker.alone {
+        context.worker.onFirstThread {
             for channel in 0..<channels {
                 let inverse = row.inverse[channel]
                 let (sum, product) = sums.map { ($0[channel], $0[channels + channel]) } ?? (0, 0)

@@ -4,7 +4,7 @@ internal import CImprintKernels
 ///
 /// slope [C], or [1] where all channels share it; it starts at 0.25 and does not decay (He et al., "Delving deep into
 /// rectifiers", 2015). Backward: dx = dy where x > 0, else slope · dy; dslope = Σ x · dy over the other x.
-public struct PReLU: Layer {
+public struct PReLU: Layer, LayerKernel {
     public static let kind = "prelu"
     /// Whether all channels have the same slope.
     public let isShared: Bool
@@ -12,16 +12,18 @@ public struct PReLU: Layer {
     /// Makes the layer.
     public init(isShared: Bool = false) { self.isShared = isShared }
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape { try onlyInput("PReLU", inputs) }
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
+        try onlyInput("PReLU", inputs)
+    }
 
-    public func parameters(for inputs: [Shape]) -> [ParameterDescription] {
+    public func parameters(for inputs: [TensorShape]) -> [ParameterDescription] {
         [
             ParameterDescription(
                 name: "slope", shape: [isShared ? 1 : inputs[0].channels], role: .bias, initializer: .constant(0.25))
         ]
     }
 
-    public var gradientMayReplaceInput: Bool { true }
+    package var gradientMayReplaceInput: Bool { true }
 
     public func memory(_ request: MemoryRequest) -> LayerMemory {
         let sums = ChannelReduction.scratchByteCount(channels: request.output.channels)
@@ -54,7 +56,7 @@ public struct PReLU: Layer {
                 let start = rows.lowerBound * channels
                 imprint_prelu_slope_sums(x + start, dy + start, sums, rows.count, channels)
             }
-            context.worker.alone {
+            context.worker.onFirstThread {
                 if isShared {
                     dSlope[0] = Float((0..<channels).reduce(0) { $0 + sums[$1] })
                 } else {

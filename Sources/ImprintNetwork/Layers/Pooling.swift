@@ -8,16 +8,16 @@ internal import ImprintCore
 public struct MaxPool: Layer {
     public static let kind = "maxPool"
     /// The window's height and width.
-    public let kernelSize: Size
+    public let kernelSize: Size2D
     /// The step from window to window.
-    public let stride: Size
+    public let stride: Size2D
     /// The border around the image, narrower than the kernel.
     public let padding: Padding
     /// Whether a rest behind the last whole window has one too, unless it would begin behind the image (Caffe's rule).
     public let roundsUp: Bool
 
     /// Makes the layer; the stride is the kernel's size where none is given.
-    public init(kernelSize: Size, stride: Size? = nil, padding: Padding = .valid, roundsUp: Bool = false) {
+    public init(kernelSize: Size2D, stride: Size2D? = nil, padding: Padding = .valid, roundsUp: Bool = false) {
         self.kernelSize = kernelSize
         self.stride = stride ?? kernelSize
         self.padding = padding
@@ -32,8 +32,8 @@ public struct MaxPool: Layer {
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         self.init(
-            kernelSize: try values.decode(Size.self, forKey: .kernelSize),
-            stride: try values.decode(Size.self, forKey: .stride),
+            kernelSize: try values.decode(Size2D.self, forKey: .kernelSize),
+            stride: try values.decode(Size2D.self, forKey: .stride),
             padding: try values.decode(Padding.self, forKey: .padding),
             roundsUp: try values.decodeIfPresent(Bool.self, forKey: .roundsUp) ?? false)
     }
@@ -42,7 +42,7 @@ public struct MaxPool: Layer {
         Window(kernel: kernelSize, stride: stride, dilation: 1, padding: padding, roundsUp: roundsUp)
     }
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
         let shape = try pooledShape("MaxPool", window, inputs)
         try check(
             "MaxPool", "kernelSize", kernelSize, kernelSize.height * kernelSize.width <= 256, "at most 256 places")
@@ -87,9 +87,9 @@ public struct MaxPool: Layer {
 public struct AveragePool: Layer {
     public static let kind = "averagePool"
     /// The window's height and width.
-    public let kernelSize: Size
+    public let kernelSize: Size2D
     /// The step from window to window.
-    public let stride: Size
+    public let stride: Size2D
     /// The border around the image, narrower than the kernel.
     public let padding: Padding
     /// Whether the border counts as zeros (PyTorch's default) or not at all (TensorFlow's).
@@ -101,7 +101,7 @@ public struct AveragePool: Layer {
 
     /// Makes the layer; the stride is the kernel's size where none is given.
     public init(
-        kernelSize: Size, stride: Size? = nil, padding: Padding = .valid, countsPadding: Bool = false,
+        kernelSize: Size2D, stride: Size2D? = nil, padding: Padding = .valid, countsPadding: Bool = false,
         roundsUp: Bool = false
     ) {
         self.kernelSize = kernelSize
@@ -119,8 +119,8 @@ public struct AveragePool: Layer {
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         self.init(
-            kernelSize: try values.decode(Size.self, forKey: .kernelSize),
-            stride: try values.decode(Size.self, forKey: .stride),
+            kernelSize: try values.decode(Size2D.self, forKey: .kernelSize),
+            stride: try values.decode(Size2D.self, forKey: .stride),
             padding: try values.decode(Padding.self, forKey: .padding),
             countsPadding: try values.decode(Bool.self, forKey: .countsPadding),
             roundsUp: try values.decodeIfPresent(Bool.self, forKey: .roundsUp) ?? false)
@@ -130,7 +130,7 @@ public struct AveragePool: Layer {
         Window(kernel: kernelSize, stride: stride, dilation: 1, padding: padding, roundsUp: roundsUp)
     }
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
         try pooledShape("AveragePool", window, inputs)
     }
 
@@ -160,7 +160,8 @@ public struct AveragePool: Layer {
 }
 
 /// Checks that every window holds at least one pixel of the image, and gives the pooled shape.
-private func pooledShape(_ layer: String, _ window: Window, _ inputs: [Shape]) throws(NetworkError) -> Shape {
+private func pooledShape(_ layer: String, _ window: Window, _ inputs: [TensorShape]) throws(NetworkError) -> TensorShape
+{
     let input = try onlyInput(layer, inputs)
     let axes = try window.axes(layer, over: input)
     let isValid =
@@ -180,7 +181,7 @@ extension LayerContext {
     func forEachImage(_ batch: Int, _ body: (_ image: Int) -> Void) {
         let images = max(1, (1 << 15) / max(input.shape.count, output.shape.count))
         let chunks = (batch + images - 1) / images
-        worker.forEach(chunks) { chunk in
+        worker.forEachClaimed(chunks) { chunk in
             for image in chunkRange(chunk, of: chunks, total: batch) { body(image) }
         }
     }

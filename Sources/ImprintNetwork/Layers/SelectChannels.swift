@@ -3,7 +3,7 @@ internal import CImprintKernels
 /// Channels taken out, put in another order or repeated, y[…, k] = x[…, `channels`[k]]: [H, W, C] becomes
 /// [H, W, channels.count].
 ///
-/// The gradient of a channel is the sum over its copies, in their order; 0 where it has none.
+/// The gradient of a channel is the sum over its copies, in their order; 0 if it has none.
 public struct SelectChannels: Layer {
     public static let kind = "selectChannels"
 
@@ -39,7 +39,7 @@ public struct SelectChannels: Layer {
         self.runs = joined
     }
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
         let input = try onlyInput("SelectChannels", inputs)
         try check("SelectChannels", "channels", "[]", !runs.isEmpty, "at least one channel")
         let limit = Int(Int32.max)
@@ -54,7 +54,7 @@ public struct SelectChannels: Layer {
             count += run.count
             try check("SelectChannels", "channels", count, count <= limit, "at most \(limit) in all")
         }
-        return Shape(height: input.height, width: input.width, channels: count)
+        return TensorShape(height: input.height, width: input.width, channels: count)
     }
 
     public var backwardReads: BackwardReads { [] }

@@ -9,7 +9,7 @@ public struct ELU: Layer {
     /// Makes the layer.
     public init(alpha: Float = 1) { self.alpha = alpha }
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
         // The backward pass tells the two sides apart by the sign of y.
         try check("ELU", "alpha", alpha, alpha >= 0 && alpha.isFinite, "at least 0")
         return try onlyInput("ELU", inputs)
@@ -28,13 +28,15 @@ public struct ELU: Layer {
 }
 
 /// Swish or SiLU, y = x / (1 + e⁻ˣ) (Ramachandran et al., "Searching for activation functions", 2017).
-public struct Swish: Layer {
+public struct Swish: Layer, LayerKernel {
     public static let kind = "swish"
     /// Makes the layer.
     public init() {}
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape { try onlyInput("Swish", inputs) }
-    public var gradientMayReplaceInput: Bool { true }
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
+        try onlyInput("Swish", inputs)
+    }
+    package var gradientMayReplaceInput: Bool { true }
 
     public func forward(_ context: LayerContext, batch: Int) {
         context.mapForward(batch, imprint_swish_forward)
@@ -51,7 +53,9 @@ public struct Tanh: Layer {
     /// Makes the layer.
     public init() {}
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape { try onlyInput("Tanh", inputs) }
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
+        try onlyInput("Tanh", inputs)
+    }
     public var backwardReads: BackwardReads { .output }
     public var inPlace: InPlace { .overwriting }
 
@@ -70,7 +74,9 @@ public struct Softplus: Layer {
     /// Makes the layer.
     public init() {}
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape { try onlyInput("Softplus", inputs) }
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
+        try onlyInput("Softplus", inputs)
+    }
     public var backwardReads: BackwardReads { .output }
     public var inPlace: InPlace { .overwriting }
 

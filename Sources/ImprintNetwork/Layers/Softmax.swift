@@ -8,12 +8,14 @@ public struct Softmax: Layer {
     /// Makes the layer.
     public init() {}
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape { try onlyInput("Softmax", inputs) }
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
+        try onlyInput("Softmax", inputs)
+    }
     public var backwardReads: BackwardReads { .output }
 
     public func forward(_ context: LayerContext, batch: Int) {
         let channels = context.output.shape.channels
-        context.worker.forEach(batch * context.output.shape.pixels) { row in
+        context.worker.forEachClaimed(batch * context.output.shape.pixels) { row in
             imprint_softmax_forward(
                 context.input.values + row * channels, context.output.values + row * channels, channels)
         }
@@ -22,7 +24,7 @@ public struct Softmax: Layer {
     public func backward(_ context: LayerContext, batch: Int) {
         guard let dx = context.input.gradient else { return }
         let channels = context.output.shape.channels
-        context.worker.forEach(batch * context.output.shape.pixels) { row in
+        context.worker.forEachClaimed(batch * context.output.shape.pixels) { row in
             let start = row * channels
             imprint_softmax_backward(
                 context.output.values + start, context.outputGradient + start, dx + start, channels)

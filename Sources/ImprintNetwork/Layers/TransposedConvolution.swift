@@ -10,20 +10,20 @@ internal import ImprintCore
 /// It is the adjoint of a `Convolution` from y's shape to x's with the same W: forward is that layer's gradient of the input, and
 /// backward dx = dy convolved with W, dW the convolution's gradient of its weights for the input dy and the gradient x, db = Σ dy
 /// (Dumoulin and Visin, "A guide to convolution arithmetic for deep learning", 2016, section 4; ONNX, ConvTranspose).
-public struct TransposedConvolution: Layer {
+public struct TransposedConvolution: Layer, LayerKernel {
     public static let kind = "transposedConvolution"
     /// The number of channels of the result.
     public let outputChannels: Int
     /// The kernel's height and width.
-    public let kernelSize: Size
+    public let kernelSize: Size2D
     /// The distance in the result between neighbouring pixels of the input.
-    public let stride: Size
+    public let stride: Size2D
     /// The border that is cut off the result.
     public let padding: Padding
     /// Rows and columns to add at the bottom and at the right of the result, 0 up to stride − 1; 0x0 with `same` padding.
-    public let outputPadding: Size
+    public let outputPadding: Size2D
     /// The distance between neighbouring taps of the kernel.
-    public let dilation: Size
+    public let dilation: Size2D
     /// Into how many independent parts inputs and outputs are divided.
     public let groups: Int
     /// Whether b is there.
@@ -31,8 +31,9 @@ public struct TransposedConvolution: Layer {
 
     /// Makes the layer.
     public init(
-        outputChannels: Int, kernelSize: Size, stride: Size = 1, padding: Padding = .valid, outputPadding: Size = 0,
-        dilation: Size = 1, groups: Int = 1, hasBias: Bool = true
+        outputChannels: Int, kernelSize: Size2D, stride: Size2D = 1, padding: Padding = .valid,
+        outputPadding: Size2D = 0,
+        dilation: Size2D = 1, groups: Int = 1, hasBias: Bool = true
     ) {
         self.outputChannels = outputChannels
         self.kernelSize = kernelSize
@@ -45,13 +46,13 @@ public struct TransposedConvolution: Layer {
     }
 
     /// The convolution from y's shape to x's.
-    private func adjoint(over input: Shape) -> Convolution {
+    private func adjoint(over input: TensorShape) -> Convolution {
         Convolution(
             outputChannels: input.channels, kernelSize: kernelSize, stride: stride, padding: padding,
             dilation: dilation, groups: groups, hasBias: false)
     }
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
         let name = "TransposedConvolution"
         let input = try onlyInput(name, inputs)
         try check(name, "outputChannels", outputChannels, outputChannels >= 1, "at least 1")
@@ -60,7 +61,7 @@ public struct TransposedConvolution: Layer {
             name, "groups", groups, divides,
             "a divisor of the \(input.channels) input and \(outputChannels) output channels")
         try adjoint(over: input).window.checkProperties(name)
-        let limit = padding == .same ? Size(1) : stride
+        let limit = padding == .same ? Size2D(1) : stride
         let isInRange =
             (0..<limit.height).contains(outputPadding.height) && (0..<limit.width).contains(outputPadding.width)
         try check(
@@ -74,24 +75,25 @@ public struct TransposedConvolution: Layer {
     }
 
     /// The shape of y, where the properties are in their ranges.
-    private func output(over input: Shape) -> Shape {
+    private func output(over input: TensorShape) -> TensorShape {
         // What all pixels of the input reach, before anything is cut off.
         let height = (input.height - 1) * stride.height + (kernelSize.height - 1) * dilation.height + 1
         let width = (input.width - 1) * stride.width + (kernelSize.width - 1) * dilation.width + 1
         return switch padding {
         case .same:
-            Shape(height: input.height * stride.height, width: input.width * stride.width, channels: outputChannels)
+            TensorShape(
+                height: input.height * stride.height, width: input.width * stride.width, channels: outputChannels)
         case .valid:
-            Shape(
+            TensorShape(
                 height: height + outputPadding.height, width: width + outputPadding.width, channels: outputChannels)
         case .explicit(let top, let left, let bottom, let right):
-            Shape(
+            TensorShape(
                 height: height + outputPadding.height - top - bottom,
                 width: width + outputPadding.width - left - right, channels: outputChannels)
         }
     }
 
-    public func parameters(for inputs: [Shape]) -> [ParameterDescription] {
+    public func parameters(for inputs: [TensorShape]) -> [ParameterDescription] {
         let (taps, steps) = (kernelSize.height * kernelSize.width, stride.height * stride.width)
         let weight = ParameterDescription(
             name: "weight", shape: [kernelSize.height, kernelSize.width, outputChannels / groups, inputs[0].channels],
@@ -101,11 +103,11 @@ public struct TransposedConvolution: Layer {
         return hasBias ? [weight, bias] : [weight]
     }
 
-    public func multiplications(for inputs: [Shape]) -> Int {
+    public func multiplications(for inputs: [TensorShape]) -> Int {
         inputs[0].count * kernelSize.height * kernelSize.width * (outputChannels / groups)
     }
 
-    public func algorithm(for inputs: [Shape], predicting batch: Int?) -> Algorithm {
+    package func algorithm(for inputs: [TensorShape], predicting batch: Int?) -> Algorithm {
         adjoint(over: inputs[0]).algorithm(for: [output(over: inputs[0])], predicting: nil)
     }
 
@@ -113,7 +115,7 @@ public struct TransposedConvolution: Layer {
         let adjoint = adjoint(over: request.inputs[0]).memory(
             MemoryRequest(
                 inputs: [request.output], output: request.inputs[0], batch: request.batch, training: true,
-                delaysArrangement: false, workers: request.workers, algorithm: request.algorithm))
+                delaysPacking: false, workers: request.workers, algorithm: request.algorithm))
         return LayerMemory(
             scratch: max(adjoint.scratch, ChannelReduction.scratchByteCount(channels: outputChannels)))
     }
@@ -159,8 +161,10 @@ extension LayerContext {
     ) -> LayerContext {
         LayerContext(
             inputs: [input], output: output, inputMoments: nil, outputMoments: nil, parameters: [parameters[0]],
-            parameterGradients: [weightGradient], saved: saved, scratch: scratch, prepared: prepared,
-            arranged: arranged, algorithm: algorithm, worker: worker, training: training, place: place, frozen: frozen,
-            randomness: randomness, arrangement: arrangement)
+            parameterGradients: [weightGradient], saved: saved, scratch: scratch,
+            transformedWeights: transformedWeights,
+            packedWeights: packedWeights, algorithm: algorithm, worker: worker, training: training,
+            nodeIndex: nodeIndex, frozen: frozen,
+            randomness: randomness, packingState: packingState)
     }
 }

@@ -6,17 +6,17 @@ internal import CImprintKernels
 public struct UpsampleNearest: Layer {
     public static let kind = "upsampleNearest"
     /// How often rows and columns are repeated.
-    public let factor: Size
+    public let factor: Size2D
 
     /// Makes the layer.
-    public init(factor: Size) { self.factor = factor }
+    public init(factor: Size2D) { self.factor = factor }
 
-    public func outputShape(for inputs: [Shape]) throws(NetworkError) -> Shape {
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
         let input = try onlyInput("UpsampleNearest", inputs)
         let limit = 1 << 15
         let isValid = (1...limit).contains(factor.height) && (1...limit).contains(factor.width)
         try check("UpsampleNearest", "factor", factor, isValid, "at least 1x1 and at most \(limit)x\(limit)")
-        return Shape(
+        return TensorShape(
             height: input.height * factor.height, width: input.width * factor.width, channels: input.channels)
     }
 

@@ -1,7 +1,7 @@
 internal import CImprintKernels
 
 /// The height and width of a kernel, stride or dilation; `3` stands for 3x3.
-public struct Size: Hashable, Codable, Sendable, ExpressibleByIntegerLiteral, CustomStringConvertible {
+public struct Size2D: Hashable, Codable, Sendable, ExpressibleByIntegerLiteral, CustomStringConvertible {
     /// The number of rows.
     public var height: Int
     /// The number of columns.
@@ -27,7 +27,7 @@ public struct Size: Hashable, Codable, Sendable, ExpressibleByIntegerLiteral, Cu
 public enum Padding: Hashable, Sendable {
     /// No border: windows lie inside the image.
     case valid
-    /// As much as makes the output ⌈input / stride⌉ long; where it is odd, the far side has one more (TensorFlow's rule).
+    /// As much as makes the output ⌈input / stride⌉ long; if it is odd, the far side has one more (TensorFlow's rule).
     case same
     /// So many pixels on each side.
     case explicit(top: Int, left: Int, bottom: Int, right: Int)
@@ -77,9 +77,9 @@ extension Padding: Codable {
 /// output = ⌊(input + padding − e) / stride⌋ + 1. Rounded up, there is one more for a rest, of which only a part lies inside
 /// the border, unless it would begin behind the image (Caffe's and PyTorch's rule).
 struct Window {
-    let kernel: Size
-    let stride: Size
-    let dilation: Size
+    let kernel: Size2D
+    let stride: Size2D
+    let dilation: Size2D
     let padding: Padding
     var roundsUp = false
 
@@ -91,8 +91,8 @@ struct Window {
     }
 
     /// The vertical and horizontal axis over `input`.
-    /// - Throws: `NetworkError` where a property is out of range or the window does not fit.
-    func axes(_ layer: String, over input: Shape) throws(NetworkError) -> (vertical: Axis, horizontal: Axis) {
+    /// - Throws: `NetworkError` if a property is out of range or the window does not fit.
+    func axes(_ layer: String, over input: TensorShape) throws(NetworkError) -> (vertical: Axis, horizontal: Axis) {
         try checkProperties(layer)
         let vertical = vertical(input.height)
         let horizontal = horizontal(input.width)
@@ -149,13 +149,13 @@ struct Window {
     }
 
     /// The shape of what the window yields over `input`, with `channels` values at each place.
-    func outputShape(_ layer: String, over input: Shape, channels: Int) throws(NetworkError) -> Shape {
+    func outputShape(_ layer: String, over input: TensorShape, channels: Int) throws(NetworkError) -> TensorShape {
         let axes = try axes(layer, over: input)
-        return Shape(height: axes.vertical.output, width: axes.horizontal.output, channels: channels)
+        return TensorShape(height: axes.vertical.output, width: axes.horizontal.output, channels: channels)
     }
 
     /// The window over `input` as the kernels in C take it; the shapes were checked by `outputShape`.
-    func kernelWindow(over input: Shape) -> imprint_window {
+    func kernelWindow(over input: TensorShape) -> imprint_window {
         let vertical = vertical(input.height)
         let horizontal = horizontal(input.width)
         return imprint_window(

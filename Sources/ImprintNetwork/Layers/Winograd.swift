@@ -37,7 +37,7 @@ struct Winograd {
     var blockTiles: Int { blockRows * Int(tiles.tile_columns) }
 
     /// Whether a convolution is computed so: docs/engine.md has the measurements behind the rule.
-    static func isWorthwhile(_ layer: Convolution, over input: Shape, predicting batch: Int?) -> Bool {
+    static func isWorthwhile(_ layer: Convolution, over input: TensorShape, predicting batch: Int?) -> Bool {
         let window = layer.window.kernelWindow(over: input)
         guard
             layer.kernelSize == 3 && layer.stride == 1 && layer.dilation == 1 && layer.groups == 1
@@ -53,7 +53,7 @@ struct Winograd {
         return batch.map { $0 * tilesPerImage >= 8 || !isLarge } ?? true
     }
 
-    init(_ layer: Convolution, over input: Shape) {
+    init(_ layer: Convolution, over input: TensorShape) {
         let window = layer.window.kernelWindow(over: input)
         self.init(
             imprint_tiles(
@@ -99,7 +99,7 @@ struct Winograd {
             switch weights {
             case .plain(let weight): .plain(weight, times: nil)
             case .scaled(let weight, let factors): .plain(weight, times: factors)
-            case .arranged(let u): .transformed(u)
+            case .packedWeights(let u): .transformed(u)
             }
         convolve(context.input.values, kernels, into: context.output.values, batch: batch, context, finish)
     }
@@ -118,7 +118,7 @@ struct Winograd {
         let worker = context.worker
         let scratch = context.scratch.assumingMemoryBound(to: Float.self)
         let products = scratch + worker.index * count(blockTiles, panelWidth)
-        let rest = scratch + worker.team.count * count(blockTiles, panelWidth)
+        let rest = scratch + worker.threadPool.count * count(blockTiles, panelWidth)
         if sharesTiles {
             convolveSharingTiles(x, kernels, into: y, batch: batch, worker, products, rest, finish)
         } else {
@@ -145,7 +145,7 @@ struct Winograd {
             transform(kernels, into: scratch, worker: worker)
         }
         let v = scratch + transformedCount + worker.index * count(blockTiles, inputs)
-        worker.forEach(blockCount(batch: batch)) { block in
+        worker.forEachClaimed(blockCount(batch: batch)) { block in
             let rows = tileRows(block, batch: batch)
             transformInput(x, rows, into: v, stride(blockTiles, inputs))
             for panel in 0..<panelCount {
@@ -164,11 +164,11 @@ struct Winograd {
         let v = scratch
         let own = scratch + count(tiles, inputs) + worker.index * panelWeights
         forEachGroup(batch) { group in
-            worker.forEach(group.count) { place in
+            worker.forEachClaimed(group.count) { place in
                 let rows = tileRows(group.lowerBound + place, batch: batch)
                 transformInput(x, rows, into: v + place * blockTiles * inputs, stride(tiles, inputs))
             }
-            worker.forEach(panelCount) { panel in
+            worker.forEachClaimed(panelCount) { panel in
                 var u = UnsafePointer(own)
                 if case .transformed(let made) = kernels {
                     u = made + panel * panelWeights
@@ -181,7 +181,7 @@ struct Winograd {
                         tileRows(block, batch: batch), products, into: y)
                 }
             }
-            worker.forEach(group.count) { place in
+            worker.forEachClaimed(group.count) { place in
                 let block = group.lowerBound + place
                 finish(pixels(tileRows(block, batch: batch)), block)
             }
@@ -228,7 +228,7 @@ struct Winograd {
     }
 
     private func transform(_ kernels: Kernels, into u: UnsafeMutablePointer<Float>, worker: Worker) {
-        worker.forEach(panelCount) { panel in transform(kernels, panel: panel, into: u + panel * panelWeights) }
+        worker.forEachClaimed(panelCount) { panel in transform(kernels, panel: panel, into: u + panel * panelWeights) }
     }
 
     private func transform(_ kernels: Kernels, panel: Int, into u: UnsafeMutablePointer<Float>) {

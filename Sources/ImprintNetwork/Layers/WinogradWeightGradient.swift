@@ -30,7 +30,7 @@ extension Winograd {
         let own = count(blockTiles, inputs) + count(blockTiles, outputs)
         let v = scratch + weightParts * transformedCount + worker.index * own
         let dm = v + count(blockTiles, inputs)
-        worker.forEach(parts) { part in
+        worker.forEachClaimed(parts) { part in
             let du = scratch + part * transformedCount
             let range = chunkRange(part, of: parts, total: blocks)
             for block in range {
@@ -49,7 +49,7 @@ extension Winograd {
                 scratch + part * transformedCount, to: scratch, count: 1, countPerImage: transformedCount,
                 worker: worker)
         }
-        worker.forEach(panelCount) { panel in transformBack(scratch, panel, into: dw) }
+        worker.forEachClaimed(panelCount) { panel in transformBack(scratch, panel, into: dw) }
     }
 
     private func backwardWeightSharingTiles(
@@ -61,14 +61,14 @@ extension Winograd {
         let (v, dm) = (scratch, scratch + count(tiles, inputs))
         let du = dm + count(tiles, outputs)
         forEachGroup(batch) { group in
-            worker.forEach(group.count) { place in
+            worker.forEachClaimed(group.count) { place in
                 let rows = tileRows(group.lowerBound + place, batch: batch)
                 transformInput(x, rows, into: v + place * blockTiles * inputs, stride(tiles, inputs))
                 transformGradient(dy, rows, into: dm + place * blockTiles * outputs, stride(tiles, outputs))
             }
             let first = tileRows(group.lowerBound, batch: batch).lowerBound
             let end = tileRows(group.upperBound - 1, batch: batch).upperBound
-            worker.forEach(panelCount) { panel in
+            worker.forEachClaimed(panelCount) { panel in
                 accumulate(
                     v, stride(tiles, inputs), dm, stride(tiles, outputs), tiles: tileCount(first..<end), panel,
                     into: du, isFirst: group.lowerBound == 0)

@@ -7,7 +7,7 @@ extension Network {
     /// - Parameters:
     ///   - name: One of `readyMadeNames`.
     ///   - labels: How many labels it tells apart.
-    ///   - inputSize: The height and width of its input; the network's usual one where `nil`.
+    ///   - inputSize: The height and width of its input; the network's usual one if nil.
     ///   - width: A factor on its channels, more than 0.
     /// - Throws: `NetworkError` for an unknown name or a size that the network cannot take.
     public static func named(
@@ -28,7 +28,7 @@ extension Network {
         labels: Int = 10, inputSize: Int = 28, width: Double = 1
     ) throws(NetworkError) -> Network {
         try checkSizes("lenet", labels: labels, width: width, inputSize, atLeast: 16)
-        var net = NetworkBuilder(name: "lenet", input: Shape(height: inputSize, width: inputSize, channels: 1))
+        var net = NetworkBuilder(name: "lenet", input: TensorShape(height: inputSize, width: inputSize, channels: 1))
         net.add(Convolution(outputChannels: scaled(20, width), kernelSize: 5), named: "conv1")
         net.add(MaxPool(kernelSize: 2))
         net.add(Convolution(outputChannels: scaled(50, width), kernelSize: 5), named: "conv2")
@@ -41,7 +41,7 @@ extension Network {
         return try net.network()
     }
 
-    /// LogoNet: four blocks of 3x3 convolution, batch normalisation, ReLU and 2x2 pooling with 32, 64, 128 and 256
+    /// LogoNet: four blocks of 3x3 convolution, batch normalization, ReLU and 2x2 pooling with 32, 64, 128 and 256
     /// channels, a global average and a dense layer.
     ///
     /// Small enough to learn from some hundred photos.
@@ -49,7 +49,7 @@ extension Network {
         labels: Int = 2, inputSize: Int = 96, width: Double = 1
     ) throws(NetworkError) -> Network {
         try checkSizes("logonet", labels: labels, width: width, inputSize, atLeast: 16)
-        var net = NetworkBuilder(name: "logonet", input: Shape(height: inputSize, width: inputSize, channels: 3))
+        var net = NetworkBuilder(name: "logonet", input: TensorShape(height: inputSize, width: inputSize, channels: 3))
         for (block, channels) in [32, 64, 128, 256].enumerated() {
             net.addConvolution(
                 "\(block + 1)", outputChannels: scaled(channels, width), kernelSize: 3, activation: ReLU())
@@ -59,13 +59,14 @@ extension Network {
         return try net.network()
     }
 
-    /// MobileNet v1: depthwise and pointwise convolutions in turn, each with batch normalisation and ReLU6 (Howard et
+    /// MobileNet v1: depthwise and pointwise convolutions in turn, each with batch normalization and ReLU6 (Howard et
     /// al., "MobileNets", 2017); `width` is the paper's α.
     public static func mobileNetV1(
         labels: Int = 1000, inputSize: Int = 224, width: Double = 1
     ) throws(NetworkError) -> Network {
         try checkSizes("mobilenet-v1", labels: labels, width: width, inputSize, atLeast: 1)
-        var net = NetworkBuilder(name: "mobilenet-v1", input: Shape(height: inputSize, width: inputSize, channels: 3))
+        var net = NetworkBuilder(
+            name: "mobilenet-v1", input: TensorShape(height: inputSize, width: inputSize, channels: 3))
         var channels = scaled(32, width)
         net.addConvolution("0", outputChannels: channels, kernelSize: 3, stride: 2, activation: ReLU6())
         let blocks = [
@@ -74,7 +75,7 @@ extension Network {
         ]
         for (block, (outputChannels, stride)) in blocks.enumerated() {
             net.addConvolution(
-                "\(block + 1)_depthwise", outputChannels: channels, kernelSize: 3, stride: Size(stride),
+                "\(block + 1)_depthwise", outputChannels: channels, kernelSize: 3, stride: Size2D(stride),
                 groups: channels, activation: ReLU6())
             channels = scaled(outputChannels, width)
             net.addConvolution("\(block + 1)_pointwise", outputChannels: channels, kernelSize: 1, activation: ReLU6())
@@ -89,14 +90,15 @@ extension Network {
         labels: Int = 1000, inputSize: Int = 224, width: Double = 1
     ) throws(NetworkError) -> Network {
         try checkSizes("resnet-50", labels: labels, width: width, inputSize, atLeast: 1)
-        var net = NetworkBuilder(name: "resnet-50", input: Shape(height: inputSize, width: inputSize, channels: 3))
+        var net = NetworkBuilder(
+            name: "resnet-50", input: TensorShape(height: inputSize, width: inputSize, channels: 3))
         net.addConvolution("1", outputChannels: scaled(64, width), kernelSize: 7, stride: 2, activation: ReLU())
         var shortcut = net.add(MaxPool(kernelSize: 3, stride: 2, padding: .all(1)), named: "pool1")
         for (stage, (channels, blocks)) in [(64, 3), (128, 4), (256, 6), (512, 3)].enumerated() {
             for block in 0..<blocks {
                 let name = "\(stage + 2)_\(block + 1)"
                 let inner = scaled(channels, width)
-                let stride: Size = block == 0 && stage > 0 ? 2 : 1
+                let stride: Size2D = block == 0 && stage > 0 ? 2 : 1
                 net.addConvolution("\(name)a", outputChannels: inner, kernelSize: 1, activation: ReLU(), to: shortcut)
                 net.addConvolution("\(name)b", outputChannels: inner, kernelSize: 3, stride: stride, activation: ReLU())
                 let branch = net.addConvolution("\(name)c", outputChannels: 4 * inner, kernelSize: 1)
@@ -104,7 +106,7 @@ extension Network {
                     shortcut = net.addConvolution(
                         "\(name)s", outputChannels: 4 * inner, kernelSize: 1, stride: stride, to: shortcut)
                 }
-                net.add(Add(), named: "add\(name)", to: [branch, shortcut])
+                net.add(AddLayer(), named: "add\(name)", to: [branch, shortcut])
                 shortcut = net.add(ReLU(), named: "out\(name)")
             }
         }
@@ -112,15 +114,15 @@ extension Network {
         return try net.network()
     }
 
-    /// LogoSpot: eight 3x3 convolutions with batch normalisation and ReLU, four of stride 2, and a 1x1 convolution that gives
+    /// LogoSpot: eight 3x3 convolutions with batch normalization and ReLU, four of stride 2, and a 1x1 convolution that gives
     /// each place of the picture a logit for each mark; for patches of 96 pixels in training, for pictures of any size after it.
     ///
     /// A place is 16 pixels wide and sees 103 pixels around its centre, which is at 16 times its number from 0.
-    public static func logospot(marks: Int = 1, height: Int = 96, width: Int = 96) throws(NetworkError) -> Network {
+    public static func logoDetector(marks: Int = 1, height: Int = 96, width: Int = 96) throws(NetworkError) -> Network {
         try check("logospot", "marks", marks, marks >= 1, "at least 1")
         try check("logospot", "size", min(height, width), min(height, width) >= 16, "at least 16")
-        var net = NetworkBuilder(name: "logospot", input: Shape(height: height, width: width, channels: 3))
-        let blocks: [(channels: Int, stride: Size)] = [
+        var net = NetworkBuilder(name: "logospot", input: TensorShape(height: height, width: width, channels: 3))
+        let blocks: [(channels: Int, stride: Size2D)] = [
             (16, 2), (32, 2), (32, 1), (64, 2), (64, 1), (64, 1), (128, 2), (128, 1),
         ]
         for (block, (channels, stride)) in blocks.enumerated() {
@@ -145,15 +147,15 @@ extension Network {
 }
 
 extension NetworkBuilder {
-    /// Adds a convolution without bias (padded by half the kernel), batch normalisation and an activation.
+    /// Adds a convolution without bias (padded by half the kernel), batch normalization and an activation.
     @discardableResult
     fileprivate mutating func addConvolution(
-        _ name: String, outputChannels: Int, kernelSize: Int, stride: Size = 1, groups: Int = 1,
+        _ name: String, outputChannels: Int, kernelSize: Int, stride: Size2D = 1, groups: Int = 1,
         activation: (any Layer)? = nil, to input: String? = nil
     ) -> String {
         add(
             Convolution(
-                outputChannels: outputChannels, kernelSize: Size(kernelSize), stride: stride,
+                outputChannels: outputChannels, kernelSize: Size2D(kernelSize), stride: stride,
                 padding: .all(kernelSize / 2), groups: groups, hasBias: false),
             named: "conv\(name)", to: input.map { [$0] })
         add(BatchNormalization(), named: "norm\(name)")

@@ -3,7 +3,9 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 private let fixtures = ImportFixtures("Caffe")
 
@@ -129,7 +131,7 @@ private let fixtures = ImportFixtures("Caffe")
             importer.prototxt = file
             let network = try importer.read(fixtures.folder.appending(path: "packed.caffemodel")).weights.network
             #expect(network.name == #"say "small"er"#)
-            #expect(network.input == Shape(height: 9, width: 8, channels: 3))
+            #expect(network.input == TensorShape(height: 9, width: 8, channels: 3))
         }
     }
 }

@@ -3,7 +3,9 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 private let fixtures = packageFolder.appending(path: "Tests/ImprintFormatsTests/Fixtures/CoreML")
 
@@ -40,7 +42,7 @@ private let fixtures = packageFolder.appending(path: "Tests/ImprintFormatsTests/
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "model.imprint")
             try model.weights.write(to: url)
-            let read = try WeightsFile(contentsOf: url)
+            let read = try ModelFile(contentsOf: url)
             #expect(read.network == model.weights.network)
             #expect(try read.result(samples) == model.weights.result(samples))
         }

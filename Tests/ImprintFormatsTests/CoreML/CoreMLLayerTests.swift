@@ -1,7 +1,9 @@
 import Foundation
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 /// What each kind of layer makes of a small picture, against numbers that were worked out apart.
 @Suite struct CoreMLLayerTests {

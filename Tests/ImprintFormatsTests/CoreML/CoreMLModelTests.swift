@@ -1,7 +1,9 @@
 import ImprintNetwork
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 /// What a file says beside its layers: image, labels, weights in fewer bits, linear models, and what is refused.
 @Suite struct CoreMLModelTests {
@@ -178,8 +180,8 @@ import Testing
             "conv", 100,
             [.integer(1, 2), .integer(2, 1), .message(51, []), .weights(90, Array(repeating: 1, count: 18))])
         sample.add("pool", 120, [.integer(1, 1), .integer(60, 1)])
-        let model = try sample.read { $0.inputSize = Size(height: 6, width: 5) }
-        #expect(model.weights.network.input == Shape(height: 6, width: 5, channels: 1))
+        let model = try sample.read { $0.inputSize = Size2D(height: 6, width: 5) }
+        #expect(model.weights.network.input == TensorShape(height: 6, width: 5, channels: 1))
         #expect(model.weights.preprocessing.width == 5)
     }
 

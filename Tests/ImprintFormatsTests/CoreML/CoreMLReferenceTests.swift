@@ -3,7 +3,9 @@ import ImprintImages
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 /// Real models against what other programs compute with them.
 @Suite(
@@ -33,14 +35,14 @@ struct CoreMLReferenceTests {
         try ModelImporter().read(ReferenceData.folder.appending(path: "models/\(name).mlmodel"))
     }
 
-    private func images(_ folder: String) throws -> [(Expected.Image, Image)] {
+    private func images(_ folder: String) throws -> [(Expected.Image, RasterImage)] {
         let folder = ReferenceData.folder.appending(path: "reference/\(folder)")
         let expected = try JSONDecoder().decode(
             Expected.self, from: Data(contentsOf: folder.appending(path: "expected.json")))
         return try expected.images.map { ($0, try ImageFile.decode(folder.appending(path: $0.file))) }
     }
 
-    private func probabilities(_ model: ImportedModel, _ image: Image) throws -> [Float] {
+    private func probabilities(_ model: ImportedModel, _ image: RasterImage) throws -> [Float] {
         try model.weights.result(model.weights.preprocessing.prepare(image).samples)
     }
 

@@ -2,7 +2,9 @@ import Foundation
 import ImprintImages
 import ImprintNetwork
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 /// A field of a protobuf message that a test writes.
 enum WireField: Sendable {
@@ -136,11 +138,12 @@ func importModel(
     return try importer.read(url)
 }
 
-extension WeightsFile {
+extension ModelFile {
     /// The network's result for one image of samples in the order of rows, columns and channels.
     func result(_ samples: [UInt8]) throws -> [Float] {
-        let plan = try Plan(network, parameters: parameters, options: Plan.Options(batchSize: 1, mode: .prediction))
-        let image = Image(
+        let plan = try ExecutionPlan(
+            network, parameters: parameters, options: ExecutionPlan.Options(batchSize: 1, mode: .prediction))
+        let image = RasterImage(
             width: preprocessing.width, height: preprocessing.height, channels: preprocessing.channels, samples: samples
         )
         preprocessing.normalize(image, into: plan.input)

@@ -1,7 +1,7 @@
 import Foundation
 import ImprintCore
-import ImprintFormats
 import ImprintImages
+import ImprintModel
 import Testing
 
 @testable import ImprintNetwork
@@ -22,7 +22,7 @@ struct ExportCase: Sendable, CustomTestStringConvertible {
 
     /// A network of one layer over an image, whose values a dense layer tells apart.
     private init(_ name: String, channels: Int = 4, height: Int = 7, width: Int = 9, _ layers: any Layer...) throws {
-        var net = NetworkBuilder(name: name, input: Shape(height: height, width: width, channels: 3))
+        var net = NetworkBuilder(name: name, input: TensorShape(height: height, width: width, channels: 3))
         net.add(Convolution(outputChannels: channels, kernelSize: 1), named: "first")
         for layer in layers { net.add(layer) }
         net.add(Flatten())
@@ -36,7 +36,7 @@ struct ExportCase: Sendable, CustomTestStringConvertible {
         _ name: String, overVector: Bool = false, channels: Int = 3,
         _ add: (inout NetworkBuilder) -> Void
     ) throws {
-        var net = NetworkBuilder(name: name, input: Shape(height: 6, width: 5, channels: channels))
+        var net = NetworkBuilder(name: name, input: TensorShape(height: 6, width: 5, channels: channels))
         net.add(Convolution(outputChannels: overVector ? 6 : 4, kernelSize: 3), named: "first")
         if overVector { net.add(GlobalAveragePool()) }
         add(&net)
@@ -63,13 +63,13 @@ extension ExportCase {
                 try ExportCase(
                     "transposed-convolution",
                     TransposedConvolution(
-                        outputChannels: 6, kernelSize: Size(height: 3, width: 4), stride: 2,
+                        outputChannels: 6, kernelSize: Size2D(height: 3, width: 4), stride: 2,
                         padding: .explicit(top: 1, left: 0, bottom: 0, right: 2),
-                        outputPadding: Size(height: 0, width: 1), dilation: Size(height: 2, width: 1), groups: 2)),
+                        outputPadding: Size2D(height: 0, width: 1), dilation: Size2D(height: 2, width: 1), groups: 2)),
                 try ExportCase(
                     "transposed-convolution-same",
                     TransposedConvolution(
-                        outputChannels: 3, kernelSize: Size(height: 3, width: 2), stride: Size(height: 2, width: 3),
+                        outputChannels: 3, kernelSize: Size2D(height: 3, width: 2), stride: Size2D(height: 2, width: 3),
                         padding: .same, hasBias: false)),
                 try ExportCase("layer-normalization", LayerNormalization(epsilon: 0.01)),
                 try ExportCase("flat-normalization", overVector: true) {
@@ -95,13 +95,13 @@ extension ExportCase {
 
     private static func layers() throws -> [ExportCase] {
         let uneven = Padding.explicit(top: 1, left: 0, bottom: 0, right: 2)
-        let (oblong, steps) = (Size(height: 2, width: 3), Size(height: 1, width: 2))
+        let (oblong, steps) = (Size2D(height: 2, width: 3), Size2D(height: 1, width: 2))
         return [
             try ExportCase(
                 "convolution",
                 Convolution(
                     outputChannels: 6, kernelSize: oblong, stride: steps, padding: uneven,
-                    dilation: Size(height: 2, width: 1), groups: 2, hasBias: false)),
+                    dilation: Size2D(height: 2, width: 1), groups: 2, hasBias: false)),
             try ExportCase(
                 "convolution-same", Convolution(outputChannels: 5, kernelSize: oblong, stride: 2, padding: .same)),
             try ExportCase(
@@ -139,20 +139,20 @@ extension ExportCase {
             try ExportCase(
                 "average-pool-up-counting", height: 8, width: 10,
                 AveragePool(kernelSize: 3, stride: 2, padding: .all(1), countsPadding: true, roundsUp: true)),
-            try ExportCase("mean", Mean(axes: [.height, .width])),
-            try ExportCase("mean-of-all", Mean(axes: [.height, .width, .channels])),
-            try ExportCase("mean-of-channels", Mean(axes: .channels)),
-            try ExportCase("mean-of-rows", Mean(axes: .height)),
-            try ExportCase("mean-of-lines", Mean(axes: [.channels, .width])),
-            try ExportCase("pad", Pad(top: 1, left: 2, bottom: 3, right: 0, mode: .constant(-0.5))),
-            try ExportCase("pad-reflect", Pad(top: 1, left: 2, bottom: 3, right: 4, mode: .reflect)),
-            try ExportCase("pad-edge", Pad(top: 0, left: 2, bottom: 3, right: 1, mode: .edge)),
-            try ExportCase("upsample", UpsampleNearest(factor: Size(height: 2, width: 3))),
+            try ExportCase("mean", MeanLayer(axes: [.height, .width])),
+            try ExportCase("mean-of-all", MeanLayer(axes: [.height, .width, .channels])),
+            try ExportCase("mean-of-channels", MeanLayer(axes: .channels)),
+            try ExportCase("mean-of-rows", MeanLayer(axes: .height)),
+            try ExportCase("mean-of-lines", MeanLayer(axes: [.channels, .width])),
+            try ExportCase("pad", PadLayer(top: 1, left: 2, bottom: 3, right: 0, mode: .constant(-0.5))),
+            try ExportCase("pad-reflect", PadLayer(top: 1, left: 2, bottom: 3, right: 4, mode: .reflect)),
+            try ExportCase("pad-edge", PadLayer(top: 0, left: 2, bottom: 3, right: 1, mode: .edge)),
+            try ExportCase("upsample", UpsampleNearest(factor: Size2D(height: 2, width: 3))),
             try ExportCase("select-run", SelectChannels(channels: [1, 2])),
             try ExportCase("select", SelectChannels(channels: permuted)),
-            try ExportCase("clip", Clip(minimum: -0.25, maximum: 0.5)),
-            try ExportCase("clip-below", Clip(minimum: -0.25, maximum: .infinity)),
-            try ExportCase("clip-above", Clip(minimum: -.infinity, maximum: 0.25)),
+            try ExportCase("clip", ClipLayer(minimum: -0.25, maximum: 0.5)),
+            try ExportCase("clip-below", ClipLayer(minimum: -0.25, maximum: .infinity)),
+            try ExportCase("clip-above", ClipLayer(minimum: -.infinity, maximum: 0.25)),
             try ExportCase("prelu", PReLU()), try ExportCase("prelu-shared", PReLU(isShared: true)),
             try ExportCase("elu", ELU(alpha: 0.5)),
             try ExportCase("hard-sigmoid", HardSigmoid(slope: 0.25, offset: 0.4)),
@@ -163,21 +163,21 @@ extension ExportCase {
                 $0.add(Swish())
                 $0.add(Dense(outputChannels: 4))
                 let gate = $0.add(Sigmoid())
-                let gated = $0.add(Multiply(), to: ["first", gate])
-                let place = $0.add(Mean(axes: .channels), to: [gated])
-                let number = $0.add(Mean(axes: [.height, .width]), to: [place])
-                let sum = $0.add(Add(), to: [gated, place, number])
-                let product = $0.add(Multiply(), to: [number, sum, place, gate])
-                $0.add(Maximum(), to: [gated, sum, product])
+                let gated = $0.add(MultiplyLayer(), to: ["first", gate])
+                let place = $0.add(MeanLayer(axes: .channels), to: [gated])
+                let number = $0.add(MeanLayer(axes: [.height, .width]), to: [place])
+                let sum = $0.add(AddLayer(), to: [gated, place, number])
+                let product = $0.add(MultiplyLayer(), to: [number, sum, place, gate])
+                $0.add(MaximumLayer(), to: [gated, sum, product])
                 $0.add(Flatten())
                 $0.add(Dense(outputChannels: 3))
                 $0.add(Softmax())
             },
             try ExportCase("broadcast-freely") {
-                let rows = $0.add(Mean(axes: .width))
-                let columns = $0.add(Mean(axes: .height), to: ["first"])
-                let product = $0.add(Multiply(), to: [rows, columns])
-                $0.add(Add(), to: [product, rows, "first"])
+                let rows = $0.add(MeanLayer(axes: .width))
+                let columns = $0.add(MeanLayer(axes: .height), to: ["first"])
+                let product = $0.add(MultiplyLayer(), to: [rows, columns])
+                $0.add(AddLayer(), to: [product, rows, "first"])
                 $0.add(Flatten())
                 $0.add(Dense(outputChannels: 3))
                 $0.add(Softmax())
@@ -188,15 +188,15 @@ extension ExportCase {
                 $0.add(PReLU())
                 let left = $0.add(SelectChannels(channels: [0, 1, 2]))
                 let right = $0.add(SelectChannels(channels: [5, 3, 4]), to: ["prelu1"])
-                $0.add(Multiply(), to: [left, right])
-                $0.add(Maximum(), to: [$0.last, left])
+                $0.add(MultiplyLayer(), to: [left, right])
+                $0.add(MaximumLayer(), to: [$0.last, left])
                 $0.add(Affine(extent: .channels))
                 $0.add(LocalResponseNormalization(size: 3, alpha: 0.5))
                 $0.add(Dense(outputChannels: 2))
                 $0.add(Softmax())
             },
             try ExportCase(
-                "flatten-through-curves", Flatten(), Clip(minimum: -1, maximum: 1), PReLU(isShared: true), ELU(),
+                "flatten-through-curves", Flatten(), ClipLayer(minimum: -1, maximum: 1), PReLU(isShared: true), ELU(),
                 Swish(), Tanh()),
             try ExportCase("flatten-to-slopes", Flatten(), PReLU()),
         ]
@@ -220,13 +220,13 @@ extension ExportCase {
                 $0.add(ReLU(), to: [vector])
                 $0.add(Dropout())
                 $0.add(Dense(outputChannels: 3))
-                $0.add(Add(), to: [one, $0.last, one])
+                $0.add(AddLayer(), to: [one, $0.last, one])
                 $0.add(Softmax())
             },
             try ExportCase("names") {
                 let shortcut = $0.add(ReLU(), named: "image")
                 let branch = $0.add(Sigmoid(), named: "first.weight", to: ["first"])
-                $0.add(Add(), named: "classLabel", to: [shortcut, branch])
+                $0.add(AddLayer(), named: "classLabel", to: [shortcut, branch])
                 $0.add(Concat(), named: "", to: ["classLabel", "first"])
                 $0.add(GlobalAveragePool(), named: "probabilities")
                 $0.add(Dense(outputChannels: 2), named: "loss")
@@ -238,7 +238,7 @@ extension ExportCase {
                 $0.add(HardSwish())
                 $0.add(ReLU6())
                 $0.add(Convolution(outputChannels: 6, kernelSize: 1))
-                $0.add(Add(), to: [one, $0.last])
+                $0.add(AddLayer(), to: [one, $0.last])
                 $0.add(Concat(), to: [$0.last, one])
                 $0.add(Flatten())
                 $0.add(Dense(outputChannels: 2))
@@ -254,7 +254,7 @@ extension ExportCase {
 extension ExportCase {
     /// The model, with random numbers of every kind of parameter.
     /// - Parameter rounded: Whether weights are those that float16 can hold.
-    func weights(rounded: Bool = false) throws -> WeightsFile {
+    func weights(rounded: Bool = false) throws -> ModelFile {
         let parameters = try Parameters(network, seed: 7)
         for entry in parameters.layout.entries {
             var stream = RandomStream(seed: 3, entry.name)
@@ -276,7 +276,7 @@ extension ExportCase {
             preprocessing.mean = [123.675, 116.28, 103.53]
             preprocessing.scale = [1 / 58.395, 1 / 57.12, 1 / 57.375]
         }
-        return WeightsFile(
+        return ModelFile(
             network: network, parameters: parameters,
             labels: (0..<(try network.labelCount())).map { "label \($0) é" }, preprocessing: preprocessing)
     }
@@ -288,9 +288,10 @@ extension ExportCase {
     }
 
     /// What Imprint says of the images.
-    func predictions(_ weights: WeightsFile) throws -> (inputs: [Float], outputs: [Float]) {
-        let plan = try Plan(
-            network, parameters: weights.parameters, options: Plan.Options(batchSize: Self.batch, mode: .prediction))
+    func predictions(_ weights: ModelFile) throws -> (inputs: [Float], outputs: [Float]) {
+        let plan = try ExecutionPlan(
+            network, parameters: weights.parameters,
+            options: ExecutionPlan.Options(batchSize: Self.batch, mode: .prediction))
         samples.withUnsafeBufferPointer { weights.preprocessing.normalize($0, into: plan.input) }
         let inputs = Array(plan.input)
         plan.forward(count: Self.batch)

@@ -4,21 +4,23 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 /// What writing a large model takes.
 @Suite struct ExportMemoryTests {
     @Test("Writing a model takes a fraction of its size, in any format", arguments: 0..<5) func fraction(
         format: Int
     ) throws {
-        var net = NetworkBuilder(name: "large", input: Shape(height: 32, width: 32, channels: 3))
+        var net = NetworkBuilder(name: "large", input: TensorShape(height: 32, width: 32, channels: 3))
         net.add(Flatten())
         net.add(Dense(outputChannels: 2048))
         net.add(Dense(outputChannels: 2))
         net.add(Softmax())
         let network = try net.network()
         let parameters = try Parameters(network, seed: 1)
-        let weights = WeightsFile(
+        let weights = ModelFile(
             network: network, parameters: parameters, labels: ["a", "b"],
             preprocessing: Preprocessing(width: 32, height: 32, channels: 3))
         let bytes = parameters.layout.count * MemoryLayout<Float>.stride

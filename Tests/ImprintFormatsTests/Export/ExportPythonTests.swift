@@ -1,5 +1,6 @@
 import Foundation
-import ImprintFormats
+import ImprintInterop
+import ImprintModel
 import TestSupport
 import Testing
 

@@ -3,13 +3,15 @@ import ImprintImages
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 @testable import ImprintNetwork
 
 /// What is refused, and what is written whatever reads it.
 @Suite struct ExportTests {
     /// Writes both formats and gives their bytes.
-    private func exported(_ weights: WeightsFile) throws -> [Data] {
+    private func exported(_ weights: ModelFile) throws -> [Data] {
         try withTemporaryFolder { folder in
             let (onnx, coreML) = (folder.appending(path: "m.onnx"), folder.appending(path: "m.mlmodel"))
             try weights.writeONNX(to: onnx)
@@ -35,10 +37,10 @@ import Testing
         }
     }
 
-    private func weights(_ network: Network, change: (Parameters) -> Void = { _ in }) throws -> WeightsFile {
+    private func weights(_ network: Network, change: (Parameters) -> Void = { _ in }) throws -> ModelFile {
         let parameters = try Parameters(network, seed: 1)
         change(parameters)
-        return WeightsFile(
+        return ModelFile(
             network: network, parameters: parameters,
             labels: (0..<(try network.labelCount())).map { "\($0)" },
             preprocessing: Preprocessing(
@@ -60,14 +62,14 @@ import Testing
     }
 
     @Test("A model that spots marks is refused in words")
-    func spotting() throws {
-        let network = try Network.logospot()
-        let weights = WeightsFile(
+    func detector() throws {
+        let network = try Network.logoDetector()
+        let weights = ModelFile(
             network: network, parameters: try Parameters(network, seed: 2), labels: ["leaf", "other"],
             preprocessing: Preprocessing(width: 96, height: 96, cropAndScale: .scaleFill),
-            spotting: Spotting(levels: [96], stride: 16, span: 44, marks: [.init(label: "leaf")]))
-        try expectRefusal(.spotting, "trained without --artwork") { try weights.writeONNX(to: $0) }
-        try expectRefusal(.spotting, "trained without --artwork") { try weights.writeCoreML(to: $0) }
+            detector: DetectorHead(levels: [96], stride: 16, span: 44, marks: [.init(label: "leaf")]))
+        try expectRefusal(.detector, "trained without --artwork") { try weights.writeONNX(to: $0) }
+        try expectRefusal(.detector, "trained without --artwork") { try weights.writeCoreML(to: $0) }
     }
 
     @Test("A weight beyond float16 is named; one that is not finite, and labels that do not fit, are refused")
@@ -83,25 +85,25 @@ import Testing
         }
         #expect(try exported(large).count == 2)
         let diverged = try weights(network) { $0["head.bias"]?[1] = .nan }
-        let unlabelled = WeightsFile(
+        let unlabelled = ModelFile(
             network: network, parameters: try Parameters(network, seed: 1), labels: ["one"],
             preprocessing: Preprocessing(width: 16, height: 16, channels: 1))
         for wrong in [diverged, unlabelled] {
-            let error = #expect(throws: WeightsFileError.self) { try exported(wrong) }
+            let error = #expect(throws: ModelFileError.self) { try exported(wrong) }
             #expect(error?.path.hasSuffix("m.onnx") == true)
         }
     }
 
     @Test("What devices cannot train is refused with the layer that stands in the way")
     func notUpdatable() throws {
-        func network(_ layers: any Layer...) throws -> WeightsFile {
-            var net = NetworkBuilder(name: "small", input: Shape(height: 4, width: 4, channels: 3))
+        func network(_ layers: any Layer...) throws -> ModelFile {
+            var net = NetworkBuilder(name: "small", input: TensorShape(height: 4, width: 4, channels: 3))
             for layer in layers { net.add(layer) }
             return try weights(net.network())
         }
         let updatable = CoreMLOptions(isUpdatable: true)
         let dense = Dense(outputChannels: 2)
-        let cases: [(WeightsFile, String)] = [
+        let cases: [(ModelFile, String)] = [
             (try network(GlobalAveragePool(), Softmax()), "there is no dense layer and no convolution"),
             (try network(GlobalAveragePool(), dense), "does not end in a softmax"),
             (try network(GlobalAveragePool(), dense, Softmax(), Dropout()), "does not end in a softmax"),
@@ -124,7 +126,7 @@ import Testing
 
     @Test("A layer that Core ML cannot express is named with its node; ONNX has it")
     func unsupported() throws {
-        var net = NetworkBuilder(name: "small", input: Shape(height: 4, width: 4, channels: 3))
+        var net = NetworkBuilder(name: "small", input: TensorShape(height: 4, width: 4, channels: 3))
         net.add(LocalResponseNormalization(size: 4), named: "even")
         net.add(ReLU())
         net.add(LocalResponseNormalization(size: 2), named: "too")
@@ -143,8 +145,8 @@ import Testing
 
     @Test("ONNX has no operator of set 17 for a GELU by tanh, and Core ML none for layers of ConvNeXt: they are named")
     func convNeXt() throws {
-        func network(_ layer: any Layer) throws -> WeightsFile {
-            var net = NetworkBuilder(name: "small", input: Shape(height: 4, width: 4, channels: 3))
+        func network(_ layer: any Layer) throws -> ModelFile {
+            var net = NetworkBuilder(name: "small", input: TensorShape(height: 4, width: 4, channels: 3))
             net.add(layer, named: "odd")
             net.add(GlobalAveragePool())
             return try weights(net.network())
@@ -166,6 +168,6 @@ import Testing
     @Test("Every kind of layer is among the networks that other programs are asked about")
     func kinds() {
         let found = (ExportCase.all + ExportCase.onnxOnly).flatMap { $0.network.nodes.map { type(of: $0.layer).kind } }
-        #expect(Set(found) == Set(layerKinds.map { $0.kind }))
+        #expect(Set(found) == Set(LayerRegistry.all.map { $0.kind }))
     }
 }

@@ -3,13 +3,15 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 /// What is exported comes back as it was.
 @Suite struct ReimportTests {
     /// Writes a model and reads it again.
     private func reimported(
-        _ weights: WeightsFile, as name: String, _ write: (URL) throws -> Void
+        _ weights: ModelFile, as name: String, _ write: (URL) throws -> Void
     ) throws -> ImportedModel {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: name)
@@ -19,7 +21,7 @@ import Testing
     }
 
     private func expectEqual(
-        _ model: ImportedModel, _ weights: WeightsFile, sourceLocation: SourceLocation = #_sourceLocation
+        _ model: ImportedModel, _ weights: ModelFile, sourceLocation: SourceLocation = #_sourceLocation
     ) {
         #expect(model.weights.network == weights.network, sourceLocation: sourceLocation)
         #expect(model.weights.labels == weights.labels, sourceLocation: sourceLocation)
@@ -55,7 +57,7 @@ import Testing
     }
 
     /// A small model whose file is changed after it was exported.
-    private func changed(_ change: (inout Data) throws -> Void) throws -> (ImportedModel, WeightsFile) {
+    private func changed(_ change: (inout Data) throws -> Void) throws -> (ImportedModel, ModelFile) {
         let item = try #require(ExportCase.all.first { $0.name == "lenet" })
         let weights = try item.weights()
         let model = try reimported(weights, as: "m.onnx") { url in

@@ -1,6 +1,7 @@
 import Foundation
-import ImprintFormats
 import ImprintImages
+import ImprintInterop
+import ImprintModel
 import ImprintNetwork
 import TestSupport
 import Testing
@@ -64,10 +65,10 @@ struct UpdatableModelTests {
     }
 
     private func describe(_ layers: [(String, any Layer)]) throws -> Description {
-        var net = NetworkBuilder(name: "small", input: Shape(height: 6, width: 5, channels: 3))
+        var net = NetworkBuilder(name: "small", input: TensorShape(height: 6, width: 5, channels: 3))
         for (name, layer) in layers { net.add(layer, named: name) }
         let network = try net.network()
-        let weights = WeightsFile(
+        let weights = ModelFile(
             network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b"],
             preprocessing: Preprocessing(width: 5, height: 6))
         return try withTemporaryFolder { folder in

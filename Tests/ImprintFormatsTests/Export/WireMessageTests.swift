@@ -1,7 +1,9 @@
 import Foundation
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 @Suite struct WireMessageTests {
     private func bytes(_ fill: (inout WrittenMessage) -> Void) throws -> [UInt8] {

@@ -1,7 +1,9 @@
 import Foundation
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 /// Caffe models that no writer makes: each is refused by name, in bounded time and memory.
 @Suite struct HostileCaffeTests {

@@ -1,7 +1,9 @@
 import Foundation
 import TestSupport
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 extension HostileONNXTests {
     /// Few bytes that stand for more than memory has, or for more steps than anyone waits for.

@@ -3,7 +3,9 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 /// ONNX files that no writer makes: each is refused by name, in bounded time and memory.
 @Suite struct HostileONNXTests {

@@ -4,13 +4,15 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 /// What an import of a model that is right takes, of some size.
 @Suite struct ImportMemoryTests {
     /// A model of 8 million numbers in eight equal layers.
-    private func model() throws -> WeightsFile {
-        var net = NetworkBuilder(name: "large", input: Shape(height: 2, width: 2, channels: 3))
+    private func model() throws -> ModelFile {
+        var net = NetworkBuilder(name: "large", input: TensorShape(height: 2, width: 2, channels: 3))
         net.add(Convolution(outputChannels: 1024, kernelSize: 1))
         for _ in 0..<8 { net.add(Convolution(outputChannels: 1024, kernelSize: 1)) }
         net.add(GlobalAveragePool())
@@ -19,7 +21,7 @@ import Testing
         let network = try net.network()
         let parameters = try Parameters(ParameterLayout(network))
         parameters.withValues { $0.update(repeating: 0.5) }
-        return WeightsFile(
+        return ModelFile(
             network: network, parameters: parameters, labels: ["a", "b"],
             preprocessing: Preprocessing(width: 2, height: 2, channels: 3))
     }

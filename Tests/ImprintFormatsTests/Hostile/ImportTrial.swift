@@ -3,7 +3,9 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 /// What became of one import: whether there is a model, and what it took.
 struct ImportTrial {
@@ -11,9 +13,9 @@ struct ImportTrial {
     /// a file may ask for many.
     static let allowance = 24 << 20
 
-    /// Why there is no model; `nil` where there is one.
+    /// Why there is no model; nil if there is one.
     let error: (any Error)?
-    /// The most bytes in use at once; `nil` where nothing counts them.
+    /// The most bytes in use at once; nil if nothing counts them.
     let peak: Int?
     /// How long this thread was at work, whatever else the machine does.
     let seconds: Double
@@ -46,7 +48,7 @@ struct ImportTrial {
     func check(weights bytes: Int, _ name: @autoclosure () -> String, sourceLocation: SourceLocation = #_sourceLocation)
     {
         switch error {
-        case nil, is ImportError, is FileError, is WeightsFileError, is SafetensorsError: break
+        case nil, is ImportError, is FileError, is ModelFileError, is SafetensorsError: break
         case let other?: Issue.record("\(name()): \(type(of: other)) \(other)", sourceLocation: sourceLocation)
         }
         if let peak, peak > 2 * bytes + Self.allowance {

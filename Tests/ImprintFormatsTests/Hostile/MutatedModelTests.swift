@@ -2,7 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 /// Files that were right once: ten thousand of each format are read or refused, in bounded time and memory.
 @Suite struct MutatedModelTests {
@@ -138,7 +140,7 @@ import Testing
             try mutate("weights file") { mutator, turn in
                 let bytes = mutator.bytes(seed, seed)
                 try Data(bytes).write(to: url)
-                let trial = ImportTrial { _ = try WeightsFile(contentsOf: url) }
+                let trial = ImportTrial { _ = try ModelFile(contentsOf: url) }
                 trial.check(weights: bytes.count, "weights file \(turn)")
                 return trial
             }

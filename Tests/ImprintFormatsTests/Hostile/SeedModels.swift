@@ -3,19 +3,21 @@ import ImprintImages
 import ImprintNetwork
 import TestSupport
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 /// Small models that are right, of which hostile ones are made.
 enum SeedModels {
     /// A network with the layers that most have.
-    private static func classifier() throws -> WeightsFile {
-        var net = NetworkBuilder(name: "seed", input: Shape(height: 8, width: 8, channels: 3))
+    private static func classifier() throws -> ModelFile {
+        var net = NetworkBuilder(name: "seed", input: TensorShape(height: 8, width: 8, channels: 3))
         net.add(
             Convolution(outputChannels: 4, kernelSize: 3, stride: 2, padding: .same, hasBias: false), named: "first")
         net.add(BatchNormalization())
         let shortcut = net.add(ReLU6())
         net.add(Convolution(outputChannels: 4, kernelSize: 3, padding: .all(1), groups: 4))
-        let sum = net.add(Add(), to: [net.last, shortcut])
+        let sum = net.add(AddLayer(), to: [net.last, shortcut])
         net.add(MaxPool(kernelSize: 2, stride: 1), to: [sum])
         let left = net.add(AveragePool(kernelSize: 2, padding: .all(1)))
         net.add(LocalResponseNormalization(size: 3), to: [left])
@@ -25,12 +27,12 @@ enum SeedModels {
         net.add(Dense(outputChannels: 3))
         net.add(Softmax())
         let network = try net.network()
-        return WeightsFile(
+        return ModelFile(
             network: network, parameters: try Parameters(network, seed: 8), labels: ["a", "b", "c"],
             preprocessing: Preprocessing(width: 8, height: 8, channels: 3))
     }
 
-    private static func written(_ write: (WeightsFile, URL) throws -> Void) throws -> [UInt8] {
+    private static func written(_ write: (ModelFile, URL) throws -> Void) throws -> [UInt8] {
         let weights = try classifier()
         return try withTemporaryFolder { folder in
             let url = folder.appending(path: "model")

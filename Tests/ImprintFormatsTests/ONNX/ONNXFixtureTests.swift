@@ -3,7 +3,9 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 private let fixtures = ImportFixtures("ONNX")
 
@@ -169,9 +171,9 @@ private let fixtures = ImportFixtures("ONNX")
     @Test("Another size of image, where the network allows it")
     func inputSize() throws {
         var importer = ImportFixtures.importer
-        importer.inputSize = Size(height: 12, width: 16)
+        importer.inputSize = Size2D(height: 12, width: 16)
         let network = try importer.read(fixtures.folder.appending(path: "opset-13.onnx")).weights.network
-        #expect(network.input == Shape(height: 12, width: 16, channels: 3))
+        #expect(network.input == TensorShape(height: 12, width: 16, channels: 3))
         let error = #expect(throws: ImportError.self) {
             try importer.read(fixtures.folder.appending(path: "grouped.onnx"))
         }

@@ -2,7 +2,9 @@ import Foundation
 import ImprintNetwork
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 /// What an ONNX file must say, in files that the test writes field by field.
 @Suite struct ONNXModelTests {

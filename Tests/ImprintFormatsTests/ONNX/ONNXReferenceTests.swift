@@ -4,7 +4,9 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 /// Real ONNX and Caffe models against what other programs compute with them.
 ///
@@ -54,7 +56,7 @@ import Testing
         var importer = ModelImporter()
         importer.samples = ModelImporter.SampleRule(mean: [127], scale: [1 / 128])
         let model = try importer.read(ReferenceData.folder.appending(path: "models/efficientnet_lite0.onnx"))
-        #expect(model.weights.network.nodes.allSatisfy { !($0.layer is Pad) }, "borders are the convolutions' own")
+        #expect(model.weights.network.nodes.allSatisfy { !($0.layer is PadLayer) }, "borders are the convolutions' own")
         try check(model, "efficientnet_lite0") { try #require($0.top5).map { ($0.index, $0.prob) } }
     }
 

@@ -3,7 +3,9 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 /// Valid ONNX graphs: those with large weights in Constant nodes are read, and none is called damaged.
 @Suite struct ONNXRefusalTests {
@@ -14,7 +16,7 @@ import Testing
         return sample
     }
 
-    private func read(_ sample: ONNXSample) throws -> WeightsFile {
+    private func read(_ sample: ONNXSample) throws -> ModelFile {
         try importModel(sample.bytes, ending: "onnx").weights
     }
 

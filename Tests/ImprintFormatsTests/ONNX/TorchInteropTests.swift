@@ -3,7 +3,9 @@ import ImprintNetwork
 import TestSupport
 import Testing
 
-@testable import ImprintFormats
+@testable import ImprintCore
+@testable import ImprintInterop
+@testable import ImprintModel
 
 /// Networks of torchvision with random weights, exported by torch.onnx (Fixtures/export_torchvision.py), against ONNX Runtime.
 @Suite(
@@ -54,8 +56,8 @@ extension ImportedModel {
         let network = weights.network
         try #require(network.nodes.last?.layer is Softmax)
         let shorter = try Network(name: network.name, input: network.input, nodes: network.nodes.dropLast())
-        let plan = try Plan(
-            shorter, parameters: weights.parameters, options: Plan.Options(batchSize: 1, mode: .prediction))
+        let plan = try ExecutionPlan(
+            shorter, parameters: weights.parameters, options: ExecutionPlan.Options(batchSize: 1, mode: .prediction))
         try #require(plan.input.count == image.count)
         _ = plan.input.update(fromContentsOf: image)
         plan.forward(count: 1)

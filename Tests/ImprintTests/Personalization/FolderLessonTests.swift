@@ -1,11 +1,15 @@
 import Foundation
-import ImprintFormats
 import ImprintImages
+import ImprintModel
 import Synchronization
 import TestSupport
 import Testing
 
 @testable import Imprint
+@testable import ImprintInterop
+@testable import ImprintNetwork
+@testable import ImprintSynthesis
+@testable import ImprintTraining
 
 /// Teaching a folder of photos: limits, pauses and what is kept.
 @Suite struct FolderLessonTests {

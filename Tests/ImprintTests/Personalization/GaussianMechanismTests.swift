@@ -3,6 +3,12 @@ import ImprintCore
 import Testing
 
 @testable import Imprint
+@testable import ImprintImages
+@testable import ImprintInterop
+@testable import ImprintModel
+@testable import ImprintNetwork
+@testable import ImprintSynthesis
+@testable import ImprintTraining
 
 @Suite("The Gaussian mechanism") struct GaussianMechanismTests {
     /// What Fixtures/gaussian_mechanism.py printed: the multiple of noise, δ and ε.

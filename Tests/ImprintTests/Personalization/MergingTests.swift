@@ -1,24 +1,24 @@
 import Foundation
 import Imprint
 import ImprintCore
-import ImprintFormats
 import ImprintImages
+import ImprintModel
 import ImprintNetwork
 import TestSupport
 import Testing
 
 @Suite("Merging personalizations") struct MergingTests {
     /// A base with a convolution "conv" before its head "head", of 3 channels and two labels.
-    private func base(hasRehearsal: Bool = true) throws -> WeightsFile {
+    private func base(hasRehearsal: Bool = true) throws -> ModelFile {
         let network = try Network(
-            name: "tiny", input: Shape(height: 2, width: 2, channels: 3),
+            name: "tiny", input: TensorShape(height: 2, width: 2, channels: 3),
             nodes: [
                 Network.Node(
                     name: "conv", layer: Convolution(outputChannels: 3, kernelSize: 1), inputs: [Network.inputName]),
                 Network.Node(name: "pool", layer: GlobalAveragePool(), inputs: ["conv"]),
                 Network.Node(name: "head", layer: Dense(outputChannels: 2), inputs: ["pool"]),
             ])
-        return WeightsFile(
+        return ModelFile(
             network: network, parameters: try Parameters(network, seed: 1), labels: ["cat", "dog"],
             preprocessing: Preprocessing(width: 2, height: 2, cropAndScale: .scaleFit),
             rehearsal: hasRehearsal ? Rehearsal(features: [1, 2, 3, 4, 5, 6], labels: [0, 1]) : nil)
@@ -84,7 +84,7 @@ import Testing
         let read = try withTemporaryFolder { folder in
             let file = folder.appending(path: "merged.imprint")
             try merge.weights.write(to: file)
-            return try WeightsFile(contentsOf: file)
+            return try ModelFile(contentsOf: file)
         }
         #expect(read.labels == merge.weights.labels && read.rehearsal == merge.weights.rehearsal)
     }
@@ -192,7 +192,7 @@ import Testing
             let read = try Personalization(contentsOf: file)
             let own = try base().identity
             #expect(
-                throws: WeightsFileError(path: file.path, problem: .otherBase(found: other.base, expected: own))
+                throws: ModelFileError(path: file.path, problem: .otherBase(found: other.base, expected: own))
             ) { try base().merging([mine, read]) }
         }
     }
@@ -208,11 +208,11 @@ import Testing
             try mine.write(to: first)
             try FileManager.default.copyItem(at: first, to: second)
             let files = try [first, second].map { try Personalization(contentsOf: $0) }
-            #expect(throws: WeightsFileError(path: second.path, problem: .copy(of: first.path))) {
+            #expect(throws: ModelFileError(path: second.path, problem: .copy(of: first.path))) {
                 try base().merging([files[0], other, files[1]], options: MergeOptions(clip: 1, noise: 1))
             }
         }
-        #expect(throws: WeightsFileError(path: "personalization 3", problem: .copy(of: "personalization 1"))) {
+        #expect(throws: ModelFileError(path: "personalization 3", problem: .copy(of: "personalization 1"))) {
             try base().merging([mine, other, relabelled])
         }
         #expect(try base().merging([mine, other]).users == 2)

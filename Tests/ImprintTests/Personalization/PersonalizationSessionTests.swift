@@ -1,12 +1,16 @@
 import Foundation
 import ImprintCore
-import ImprintFormats
 import ImprintImages
+import ImprintModel
 import Synchronization
 import TestSupport
 import Testing
 
 @testable import Imprint
+@testable import ImprintInterop
+@testable import ImprintNetwork
+@testable import ImprintSynthesis
+@testable import ImprintTraining
 
 /// Teaching one photo at a time.
 @Suite struct PersonalizationSessionTests {
@@ -77,7 +81,7 @@ import Testing
     func undo() throws {
         let base = try leftOrRightClassifier()
         let session = try PersonalizationSession(base)
-        var versions: [[Observation]] = [try base.classify(photos[0])]
+        var versions: [[Classification]] = [try base.classify(photos[0])]
         for (place, photo) in photos.enumerated() {
             try session.teach(photo, as: place < 4 ? "stripes" : "left")
             versions.append(try session.classifier.classify(photos[0]))
@@ -126,7 +130,7 @@ import Testing
 
     @Test("The same photos give the same personalization; features are those of the photo alone")
     func repeatable() throws {
-        func taught(_ photos: [Image]) throws -> Personalization? {
+        func taught(_ photos: [RasterImage]) throws -> Personalization? {
             let session = try PersonalizationSession(leftOrRightClassifier())
             for photo in photos { try session.teach(photo, as: "stripes") }
             return session.personalization
@@ -217,7 +221,7 @@ import Testing
         let photo = photos[7]
         var versions = [try session.classifier.classify(photo)]
         let isDone = Atomic(false)
-        let seen = Mutex(Set<[Observation]>())
+        let seen = Mutex(Set<[Classification]>())
         let failures = Atomic(0)
         // Threads of their own: work that is queued may wait until nothing is left to see.
         let readers = DispatchGroup()
@@ -227,7 +231,7 @@ import Testing
             Thread.detachNewThread {
                 defer { readers.leave() }
                 // Collected apart: threads that wait for one Mutex all the time are a race to ThreadSanitizer, which does not know it.
-                var own = Set<[Observation]>()
+                var own = Set<[Classification]>()
                 defer { seen.withLock { $0.formUnion(own) } }
                 var isFirst = true
                 while isFirst || !isDone.load(ordering: .acquiring) {
@@ -290,7 +294,7 @@ import Testing
     @Test(
         "Models that spot marks are tuned by the places that are most like a mark",
         arguments: [["logo"], ["logo", "leaf"]])
-    func spotting(marks: [String]) throws {
+    func detector(marks: [String]) throws {
         let pictures = [2, 5].flatMap { stripes($0, count: 3) }
         let model = try spottingModel(marks: marks)
         let base = try ImageClassifier(model)

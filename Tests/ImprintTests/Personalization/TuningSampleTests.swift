@@ -2,6 +2,12 @@ import Foundation
 import Testing
 
 @testable import Imprint
+@testable import ImprintImages
+@testable import ImprintInterop
+@testable import ImprintModel
+@testable import ImprintNetwork
+@testable import ImprintSynthesis
+@testable import ImprintTraining
 
 /// The losses that tuning minimises.
 @Suite struct TuningSampleTests {

@@ -1,7 +1,12 @@
-import ImprintFormats
+import ImprintModel
 import Testing
 
 @testable import Imprint
+@testable import ImprintImages
+@testable import ImprintInterop
+@testable import ImprintNetwork
+@testable import ImprintSynthesis
+@testable import ImprintTraining
 
 @Suite("Confusion table and curves") struct ConfusionTableTests {
     /// The numbers in the cells, row by row.

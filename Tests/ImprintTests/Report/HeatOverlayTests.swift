@@ -2,6 +2,11 @@ import ImprintImages
 import Testing
 
 @testable import Imprint
+@testable import ImprintInterop
+@testable import ImprintModel
+@testable import ImprintNetwork
+@testable import ImprintSynthesis
+@testable import ImprintTraining
 
 @Suite("Heat overlay") struct HeatOverlayTests {
     private func map(_ values: [Float], width: Int, greatest: Float? = nil) -> SaliencyMap {
@@ -11,7 +16,7 @@ import Testing
     }
 
     /// The sum of a pixel's samples.
-    private func light(_ image: Image, _ x: Int, _ y: Int) -> Int {
+    private func light(_ image: RasterImage, _ x: Int, _ y: Int) -> Int {
         image.samples[((y * image.width + x) * 3)..<((y * image.width + x) * 3 + 3)].reduce(0) { $0 + Int($1) }
     }
 
@@ -20,7 +25,7 @@ import Testing
         [1, 4, 160])
     func ramp(channels: Int, side: Int) {
         let values: [Float] = [0, 0.1, 0.2, 0.4, 0.8]
-        let image = Image(width: 5 * side, height: 2 * side, channels: channels)
+        let image = RasterImage(width: 5 * side, height: 2 * side, channels: channels)
         let drawn = HeatOverlay.draw(map(values + values, width: 5), on: image)
         #expect(drawn.width == image.width && drawn.height == image.height && drawn.channels == 3)
         let lights = (0..<5).map { light(drawn, $0 * side + side / 2, side) }
@@ -36,7 +41,7 @@ import Testing
     }
 
     @Test("Where next to nothing matters, nothing glows") func faint() {
-        let image = Image(width: 4, height: 4, filledWith: 200)
+        let image = RasterImage(width: 4, height: 4, filledWith: 200)
         let none = HeatOverlay.draw(map([Float](repeating: 0, count: 16), width: 4), on: image)
         let little = HeatOverlay.draw(map([Float](repeating: 0.001, count: 16), width: 4), on: image)
         #expect(abs(light(none, 1, 1) - light(little, 1, 1)) < 15)

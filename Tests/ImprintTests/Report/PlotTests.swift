@@ -1,6 +1,12 @@
 import Testing
 
 @testable import Imprint
+@testable import ImprintImages
+@testable import ImprintInterop
+@testable import ImprintModel
+@testable import ImprintNetwork
+@testable import ImprintSynthesis
+@testable import ImprintTraining
 
 @Suite("Plot") struct PlotTests {
     @Test(

@@ -1,8 +1,9 @@
 import Foundation
 import Imprint
 import ImprintCore
-import ImprintFormats
 import ImprintImages
+import ImprintModel
+import ImprintTraining
 import TestSupport
 import Testing
 
@@ -11,7 +12,7 @@ import Testing
 
     /// A model, and an evaluation in which of every label the first `wrong` photos are given the label after.
     private func withRun<Result>(
-        wrong: Int, _ body: (WeightsFile, Evaluation, ImageFolder) throws -> Result
+        wrong: Int, _ body: (ModelFile, Evaluation, ImageFolder) throws -> Result
     ) throws -> Result {
         try withPictures(["left", "right", awkward], perLabel: 6) { folder in
             let weights = try train(folder, quickTraining(epochs: 2) { $0.validation = .split(.fraction(0.3)) })
@@ -62,7 +63,7 @@ import Testing
             let html = Report(weights).html
             #expect(html.contains("<section id=\"curves\"") && html.contains(" kept back"))
             for part in ["confusion", "reliability", "mistakes", "repeat"] { #expect(!html.contains("\"\(part)\"")) }
-            let untrained = WeightsFile(
+            let untrained = ModelFile(
                 network: weights.network, parameters: weights.parameters, labels: weights.labels,
                 preprocessing: weights.preprocessing)
             #expect(Report(untrained).html.contains("<section id=\"settings\""))
@@ -128,7 +129,7 @@ import Testing
                     .init(threshold: 1, precision: .nan, recall: 0),
                 ]
             ]
-            let damaged = WeightsFile(
+            let damaged = ModelFile(
                 network: weights.network, parameters: weights.parameters, labels: weights.labels,
                 preprocessing: weights.preprocessing, training: record)
             for evaluation in [evaluation, nil] {

@@ -1,8 +1,9 @@
 import Dispatch
 import Foundation
 import Imprint
-import ImprintFormats
 import ImprintImages
+import ImprintModel
+import ImprintTraining
 import Synchronization
 import TestSupport
 import Testing
@@ -48,7 +49,7 @@ import Testing
         let stored = picture()
         let upright = orientation.upright(stored)
         let (columns, rows) = (upright.width / 2, upright.height / 5)
-        let cut = Image(
+        let cut = RasterImage(
             width: columns, height: rows, channels: 3,
             samples: (0..<rows).flatMap { row in
                 let start = ((row + 2 * rows) * upright.width + columns / 2 - columns / 2) * 3
@@ -64,7 +65,7 @@ import Testing
     @Test("A small region of a large JPEG is decoded as large as it is needed")
     func regionOfLargePhoto() async throws {
         let classifier = try smallModel()
-        var large = Image(width: 800, height: 640)
+        var large = RasterImage(width: 800, height: 640)
         for row in 0..<640 {
             for column in 0..<800 {
                 // Stripes that are gone where the photo is shrunk.
@@ -105,7 +106,7 @@ import Testing
     @Test("Several requests share one decoded picture, as large as the most demanding of them needs it")
     func several() async throws {
         let (small, large) = (try smallModel(), try smallModel(labels: ["x", "y"], seed: 3, height: 300, width: 300))
-        var squares = Image(width: 1600, height: 1200)
+        var squares = RasterImage(width: 1600, height: 1200)
         // Their borders differ with the size at which they are decoded.
         for place in squares.samples.indices {
             let (row, column) = (place / 3 / 1600, place / 3 % 1600)
@@ -113,15 +114,15 @@ import Testing
         }
         let photo = ImageSource.data(Data(try ImageFile.encodeJPEG(squares, quality: 95)))
         let requests = [ClassificationRequest(small), ClassificationRequest(large)]
-        let both = try await ImageRequestHandler(photo).perform(requests)
+        let both = try await RequestHandler(photo).perform(requests)
         #expect(try await both[1] == requests[1].perform(on: photo))
         var demanding = requests[0]
         // Decoded as large as for the large model.
         demanding.regionOfInterest = NormalizedRectangle(x: 0, y: 0, width: 1, height: 0.02)
         let alone = try await requests[0].perform(on: photo)
-        let shared = try await ImageRequestHandler(photo).perform([requests[0], demanding])[0]
+        let shared = try await RequestHandler(photo).perform([requests[0], demanding])[0]
         #expect(both[0] == shared && both[0] != alone)
-        #expect(try await ImageRequestHandler(photo).perform([]).isEmpty)
+        #expect(try await RequestHandler(photo).perform([]).isEmpty)
     }
 
     @Test("What cannot be read is an error, which names the file or the bytes")
@@ -150,7 +151,7 @@ import Testing
     @Test("Cancelling ends the work between its parts")
     func cancelledWithin() async throws {
         let requests = Array(repeating: ClassificationRequest(try smallModel()), count: 200_000)
-        let task = Task { try await ImageRequestHandler(.image(picture())).perform(requests) }
+        let task = Task { try await RequestHandler(.image(picture())).perform(requests) }
         // On a thread of its own: those of tasks may all be busy until the work is done.
         DispatchQueue.global().asyncAfter(deadline: .now() + 0.02) { task.cancel() }
         await #expect(throws: CancellationError.self) { try await task.value }
@@ -160,11 +161,11 @@ import Testing
     func shared() async throws {
         let classifier = try smallModel()
         let expected = try (0..<160).map { try classifier.classify(picture($0)) }
-        try await withThrowingTaskGroup(of: (Int, [[Observation]]).self) { group in
+        try await withThrowingTaskGroup(of: (Int, [[Classification]]).self) { group in
             for task in 0..<16 {
                 group.addTask {
                     let request = ClassificationRequest(classifier)
-                    var seen: [[Observation]] = []
+                    var seen: [[Classification]] = []
                     for number in 0..<10 {
                         seen.append(try await request.perform(on: .image(picture(task * 10 + number))))
                     }
@@ -228,7 +229,7 @@ import Testing
         let own = try await screen.cost { _ in _ = try photo.stored(coveringShortSide: 1200) }
         let asked = try await screen.cost { _ in _ = try await request.perform(on: photo) }
         let handled = try await screen.cost { _ in
-            _ = try await ImageRequestHandler(photo).perform([request, request])
+            _ = try await RequestHandler(photo).perform([request, request])
         }
         let streamed = try await screen.cost { _ in
             let frames = AsyncStream<ImageSource> { continuation in
@@ -244,8 +245,8 @@ import Testing
 
 @Suite struct GroupedConfidenceTests {
     private let observations = [
-        Observation(label: "LightOnDark", confidence: 0.5), Observation(label: "DarkOnLight", confidence: 0.2),
-        Observation(label: "Other", confidence: 0.3),
+        Classification(label: "LightOnDark", confidence: 0.5), Classification(label: "DarkOnLight", confidence: 0.2),
+        Classification(label: "Other", confidence: 0.3),
     ]
 
     @Test("All labels but some, together")
@@ -253,8 +254,8 @@ import Testing
         #expect(abs(observations.groupedConfidence(excluding: ["Other"]) - 0.7) < 1e-6)
         #expect(abs(observations.groupedConfidence(excluding: ["Other"], isShared: false) - 0.6) < 1e-6)
         #expect(observations.groupedConfidence(excluding: ["LightOnDark", "DarkOnLight", "Other"]) == 0)
-        #expect([Observation]().groupedConfidence(excluding: []) == 0)
-        let many = (0..<1000).map { Observation(label: "\($0)", confidence: 0.001_000_1) }
+        #expect([Classification]().groupedConfidence(excluding: []) == 0)
+        let many = (0..<1000).map { Classification(label: "\($0)", confidence: 0.001_000_1) }
         #expect(many.groupedConfidence(excluding: []) == 1)
     }
 
@@ -263,9 +264,9 @@ import Testing
         let categories = try Categories(["logo": ["DarkOnLight", "LightOnDark"]])
         let box = NormalizedRectangle(x: 0, y: 0, width: 0.5, height: 0.5)
         let seen = [
-            Observation(label: "Other", confidence: 0.45, threshold: 0.3),
-            Observation(label: "LightOnDark", confidence: 0.35, box: box),
-            Observation(label: "DarkOnLight", confidence: 0.2),
+            Classification(label: "Other", confidence: 0.45, threshold: 0.3),
+            Classification(label: "LightOnDark", confidence: 0.35, box: box),
+            Classification(label: "DarkOnLight", confidence: 0.2),
         ]
         let rolledUp = seen.rolledUp(into: categories)
         #expect(rolledUp.map(\.label) == ["logo", "Other"])
@@ -278,8 +279,8 @@ import Testing
     func namesakes() throws {
         let categories = try Categories(["computer": ["laptop", "desktop"]])
         let seen = [
-            Observation(label: "computer", confidence: 0.5), Observation(label: "laptop", confidence: 0.25),
-            Observation(label: "cat", confidence: 0.125), Observation(label: "desktop", confidence: 0.125),
+            Classification(label: "computer", confidence: 0.5), Classification(label: "laptop", confidence: 0.25),
+            Classification(label: "cat", confidence: 0.125), Classification(label: "desktop", confidence: 0.125),
         ]
         let rolledUp = seen.rolledUp(into: categories)
         #expect(rolledUp.map(\.label) == ["computer", "cat"] && rolledUp.map(\.confidence) == [0.875, 0.125])

@@ -1,6 +1,6 @@
 import Imprint
-import ImprintFormats
 import ImprintImages
+import ImprintModel
 import ImprintNetwork
 
 /// A classifier that has learnt nothing and sees every pixel.
@@ -8,20 +8,20 @@ func smallModel(
     labels: [String] = ["a", "b", "c"], seed: UInt64 = 7, isShared: Bool = true,
     cropAndScale: CropAndScale = .centerCrop, height: Int = 4, width: Int = 6
 ) throws -> ImageClassifier {
-    var net = NetworkBuilder(name: "small", input: Shape(height: height, width: width, channels: 3))
+    var net = NetworkBuilder(name: "small", input: TensorShape(height: height, width: width, channels: 3))
     net.add(Flatten())
     net.add(Dense(outputChannels: labels.count))
     if isShared { net.add(Softmax()) } else { net.add(Sigmoid()) }
     let network = try net.network()
     return try ImageClassifier(
-        WeightsFile(
+        ModelFile(
             network: network, parameters: try Parameters(network, seed: seed), labels: labels,
             preprocessing: Preprocessing(width: width, height: height, cropAndScale: cropAndScale)))
 }
 
 /// A picture that differs everywhere, and with its number.
-func picture(_ number: Int = 0, width: Int = 30, height: Int = 20, channels: Int = 3) -> Image {
-    Image(
+func picture(_ number: Int = 0, width: Int = 30, height: Int = 20, channels: Int = 3) -> RasterImage {
+    RasterImage(
         width: width, height: height, channels: channels,
         samples: (0..<(width * height * channels)).map { place in
             let (row, column) = (place / channels / width, place / channels % width)

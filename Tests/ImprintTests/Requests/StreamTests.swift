@@ -1,6 +1,8 @@
 import Foundation
 import Imprint
 import ImprintImages
+import ImprintModel
+import ImprintSynthesis
 import Synchronization
 import Testing
 

@@ -1,16 +1,21 @@
 import Foundation
 import ImprintCore
 import ImprintImages
+import ImprintSynthesis
 import TestSupport
 import Testing
 
 @testable import Imprint
+@testable import ImprintInterop
+@testable import ImprintModel
+@testable import ImprintNetwork
+@testable import ImprintTraining
 
 /// Training from artwork, on pictures of a cross and of other things; a few steps of each phase.
 @Suite("Training from artwork", .timeLimit(.minutes(5))) struct SpotJobTests {
     /// A red cross on nothing.
     private func writeArtwork(to folder: URL) throws -> Artwork {
-        var image = Image(width: 48, height: 48, channels: 4)
+        var image = RasterImage(width: 48, height: 48, channels: 4)
         for y in 0..<48 {
             for x in 0..<48 where (16..<32).contains(x) || (16..<32).contains(y) {
                 let place = (y * 48 + x) * 4
@@ -115,7 +120,7 @@ import Testing
             var configuration = TrainingConfiguration()
             let network = try Network.named("lenet", labels: 2, inputSize: 28, width: 1)
             configuration.start = .base(
-                WeightsFile(
+                ModelFile(
                     network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b"],
                     preprocessing: Preprocessing(width: 28, height: 28, channels: network.input.channels)))
             let data = TrainingData.photos(try ImageFolder(at: photos, minimumClasses: 1))
@@ -242,12 +247,12 @@ import Testing
             #expect(Report(result.weights).html.contains(recipe.reason))
             #expect(
                 result.weights.training?.adamW?.learningRate == 2e-3 && result.weights.training?.averageDecay == 0.995)
-            let spotting = try #require(result.weights.spotting)
-            #expect(spotting.marks.map(\.label) == ["cross"] && spotting.marks.allSatisfy { $0.slope > 0 })
+            let detector = try #require(result.weights.detector)
+            #expect(detector.marks.map(\.label) == ["cross"] && detector.marks.allSatisfy { $0.slope > 0 })
             let file = place.appending(path: "m.imprint")
             try result.weights.write(to: file)
             let classifier = try ImageClassifier(contentsOf: file)
-            #expect(classifier.weights.spotting == spotting)
+            #expect(classifier.weights.detector == detector)
             let photo = photos.appending(path: "other/0.png")
             let observations = try classifier.classify(photo)
             #expect(Set(observations.map(\.label)) == ["cross", "other"])
@@ -257,14 +262,14 @@ import Testing
             #expect(observations.first { $0.label == "other" }?.box == nil)
             // The same from memory, and in an evaluation.
             #expect(try classifier.classify(ImageFile.decode(photo)) == observations)
-            let grey = Image(width: 90, height: 60, channels: 1, samples: (0..<5400).map { UInt8($0 % 251) })
-            let color = Image(width: 90, height: 60, channels: 3, samples: grey.samples.flatMap { [$0, $0, $0] })
+            let grey = RasterImage(width: 90, height: 60, channels: 1, samples: (0..<5400).map { UInt8($0 % 251) })
+            let color = RasterImage(width: 90, height: 60, channels: 3, samples: grey.samples.flatMap { [$0, $0, $0] })
             #expect(try classifier.classify(grey) == classifier.classify(color))
             let evaluation = try classifier.evaluate(on: ImageFolder(at: photos, minimumClasses: 1), threads: 2)
             let found = try #require(evaluation.results.first { $0.url.lastPathComponent == "0.png" && $0.label == 1 })
             #expect(found.confidences[0] == observations.first { $0.label == "cross" }?.confidence)
             #expect(throws: ImprintError.noSaliency(network: "logospot")) {
-                try classifier.saliency(of: Image(width: 96, height: 96))
+                try classifier.saliency(of: RasterImage(width: 96, height: 96))
             }
             let report = Report(result.weights, evaluation: evaluation).html
             #expect(report.contains("this place, larger") && !report.contains("class=\"missing\""))
@@ -286,12 +291,12 @@ import Testing
     }
 
     @Test("Pictures of ever new shapes take no more plans than a few") func shapes() throws {
-        let network = try Network.logospot()
-        let scanner = SpotScanner(
-            network, parameters: try Parameters(network, seed: 1), preprocessing: .logospot,
-            spotting: Spotting(levels: [48, 96], stride: 16, span: 44, marks: []))
+        let network = try Network.logoDetector()
+        let scanner = PyramidScanner(
+            network, parameters: try Parameters(network, seed: 1), preprocessing: .logoDetector,
+            detector: DetectorHead(levels: [48, 96], stride: 16, span: 44, marks: []))
         for width in stride(from: 20, to: 400, by: 20) {
-            #expect(try scanner.scan(Image(width: width, height: 60), peaks: 0).allSatisfy { $0.score.isFinite })
+            #expect(try scanner.scan(RasterImage(width: width, height: 60), peaks: 0).allSatisfy { $0.score.isFinite })
             #expect(scanner.plans.count <= 8)
         }
     }

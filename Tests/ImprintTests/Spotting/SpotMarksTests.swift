@@ -2,10 +2,14 @@ import Foundation
 import ImprintCore
 import ImprintImages
 import ImprintNetwork
+import ImprintSynthesis
 import TestSupport
 import Testing
 
 @testable import Imprint
+@testable import ImprintInterop
+@testable import ImprintModel
+@testable import ImprintTraining
 
 /// Training from the artwork of two logos, on drawn photos; a few steps of each phase.
 @Suite("Training from the artwork of several logos", .timeLimit(.minutes(5))) struct SpotMarksTests {
@@ -85,8 +89,8 @@ import Testing
             var start: TrainingStart?
             let result = try run(photos, onEvent: { if case .started(let event) = $0 { start = event } })
             #expect(start?.labels == ["crest", "leaf", "other"] && start?.labelsWithoutValidation == ["leaf"])
-            let spotting = try #require(result.weights.spotting)
-            #expect(spotting.marks.map(\.label) == ["crest", "leaf"])
+            let detector = try #require(result.weights.detector)
+            #expect(detector.marks.map(\.label) == ["crest", "leaf"])
             #expect(result.weights.network.output.channels == 2)
             let file = place.appending(path: "m.imprint")
             try result.weights.write(to: file)
@@ -164,18 +168,19 @@ import Testing
             Compositor(
                 artworks: try #require(Self.artwork()[label]), backdrops: backdrops, seed: 1, label: label)
         }
-        let picture = PatchSource(Image(width: 120, height: 120))
-        let patches = SpotPatches(
+        let picture = PatchSource(RasterImage(width: 120, height: 120))
+        let patches = DetectorPatches(
             compositors: compositors, negatives: [picture],
-            positives: [SpotPatches.Positive(picture: picture, mark: 1)],
+            positives: [DetectorPatches.Positive(picture: picture, mark: 1)],
             lost: LostPhotos(training: [], validation: [], labels: []), seed: 1,
             workers: Workers(1), poolSize: 4)
         patches.found = [
-            SpotPatches.Finding(picture: 0, peak: SpotScanner.Peak(score: 1, x: 60, y: 60, side: 100))
+            DetectorPatches.Finding(picture: 0, peak: PyramidScanner.Peak(score: 1, x: 60, y: 60, side: 100))
         ]
-        var memory = [UInt8](repeating: 0, count: SpotPhase.batchSize * SpotPhase.patchSide * SpotPhase.patchSide * 3)
+        var memory = [UInt8](
+            repeating: 0, count: DetectorPhase.batchSize * DetectorHead.patchSide * DetectorHead.patchSide * 3)
         func marks(_ composites: Float, _ nearMisses: Float, _ found: Float, step: Int) throws -> [Int?] {
-            let phase = SpotPhase(
+            let phase = DetectorPhase(
                 steps: 1, learningRate: 0, composites: composites, nearMisses: nearMisses, anywhere: 0, mined: 0,
                 found: found)
             return try memory.withUnsafeMutableBufferPointer { try patches.fill($0, of: phase, step: step) }
@@ -183,28 +188,28 @@ import Testing
         }
         let composites = try marks(1, 0, 0, step: 0)
         #expect((16...48).contains(composites.count { $0 == 0 }))
-        #expect(composites.count { $0 == 0 } + composites.count { $0 == 1 } == SpotPhase.batchSize)
+        #expect(composites.count { $0 == 0 } + composites.count { $0 == 1 } == DetectorPhase.batchSize)
         #expect(try marks(0, 1, 0, step: 1).allSatisfy { $0 == nil })
         #expect(try marks(0, 0, 1, step: 2).allSatisfy { $0 == 1 })
     }
 
     @Test("One scan sees in each map what a network of this map alone sees") func scan() throws {
-        let network = try Network.logospot(marks: 2)
+        let network = try Network.logoDetector(marks: 2)
         let parameters = try Parameters(network, seed: 1)
         let head = try #require(parameters["head.weight"])
         var random = RandomStream(seed: 1, "picture")
-        let picture = Image(
+        let picture = RasterImage(
             width: 100, height: 70, channels: 3, samples: (0..<21_000).map { _ in UInt8(random.index(below: 256)) })
-        func scan(_ parameters: Parameters, _ network: Network) throws -> [SpotScanner.Scan] {
-            try SpotScanner(
-                network, parameters: parameters, preprocessing: .logospot,
-                spotting: Spotting(levels: [96, 136], stride: 16, span: 44, marks: [])
+        func scan(_ parameters: Parameters, _ network: Network) throws -> [PyramidScanner.Scan] {
+            try PyramidScanner(
+                network, parameters: parameters, preprocessing: .logoDetector,
+                detector: DetectorHead(levels: [96, 136], stride: 16, span: 44, marks: [])
             ).scan(picture, peaks: 3)
         }
         let both = try scan(parameters, network)
         #expect(both.count == 2 && both[0] != both[1])
         for mark in 0..<2 {
-            let single = try Network.logospot()
+            let single = try Network.logoDetector()
             let alone = try Parameters(single, seed: 1)
             for entry in alone.layout.entries where !entry.name.hasPrefix("head") {
                 alone[entry.name] = parameters[entry.name]

@@ -3,18 +3,23 @@ import ImprintCore
 import ImprintImages
 
 @testable import Imprint
+@testable import ImprintInterop
+@testable import ImprintModel
+@testable import ImprintNetwork
+@testable import ImprintSynthesis
+@testable import ImprintTraining
 
 /// Writes photos of noise, a folder for each label, and paints what the label shows at a random place of each.
 func writeNoise(
     to folder: URL, labels: [String], count: Int,
-    painting: (_ label: String, _ image: inout Image, _ left: Int, _ top: Int) throws -> Void
+    painting: (_ label: String, _ image: inout RasterImage, _ left: Int, _ top: Int) throws -> Void
 ) throws {
     for label in labels {
         let place = folder.appending(path: label)
         try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
         for index in 0..<count {
             var random = RandomStream(seed: 3, label, index)
-            var image = Image(width: 120, height: 90, channels: 3)
+            var image = RasterImage(width: 120, height: 90, channels: 3)
             for sample in image.samples.indices { image.samples[sample] = UInt8(100 + random.index(below: 100)) }
             let (left, top) = (10 + random.index(below: 60), 10 + random.index(below: 40))
             try painting(label, &image, left, top)
@@ -35,16 +40,16 @@ func spot(
     change(&configuration)
     let phases = steps.map { steps in
         [
-            SpotPhase(
+            DetectorPhase(
                 steps: steps[0], learningRate: 1e-3, composites: 0.5, nearMisses: 0.25, anywhere: 0.25, mined: 0,
                 found: 0),
-            SpotPhase(
+            DetectorPhase(
                 steps: steps[1], learningRate: 2e-3, composites: 0.3, nearMisses: 0.2, anywhere: 0.1, mined: 0.2,
                 found: 0.2
             ),
         ]
     }
-    return try SpotJob(
+    return try DetectorJob(
         data: data, configuration: configuration, checkpoints: checkpoints, phases: phases, poolSize: poolSize,
         onEvent: onEvent, shouldStop: shouldStop
     ).run()

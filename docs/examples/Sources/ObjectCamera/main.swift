@@ -4,6 +4,7 @@
 // on until it is interrupted.
 import Foundation
 import Imprint
+import ImprintImages
 
 struct Sighting: Codable {
     let picture: String

@@ -20,7 +20,7 @@ do {
 }
 
 /// Such as "  97.3 %  TwoCircles".
-func line(_ observation: Observation) -> String {
+func line(_ observation: Classification) -> String {
     let tenths = Int((observation.confidence * 1000).rounded())
     let number = "\(tenths / 10).\(tenths % 10)"
     return String(repeating: " ", count: 7 - number.count) + "\(number) %  \(observation.label)"

@@ -1,0 +1,58 @@
+import Foundation
+
+/// What went wrong between Imprint and the file system.
+public enum FileError: DescribedError, Equatable {
+    /// A file could not be opened or read.
+    case cannotRead(path: String, reason: String)
+    /// A file could not be written; whatever was there before is unchanged.
+    case cannotWrite(path: String, reason: String, remedy: String)
+    /// A file was written under its name, but the disk did not confirm that it holds the new name.
+    case notConfirmed(path: String, reason: String)
+
+    /// The file, what happened to it and what to do.
+    public var description: String {
+        switch self {
+        case .cannotRead(let path, let reason):
+            "\(path): cannot be read (\(reason)); check the name and that you may read the file"
+        case .cannotWrite(let path, let reason, let remedy):
+            "\(path): cannot be written (\(reason)); \(remedy)"
+        case .notConfirmed(let path, let reason):
+            "\(path): was written, but the disk did not confirm it (\(reason)); check the disk and save again"
+        }
+    }
+}
+
+extension FileError {
+    /// The failure to write `path` that `errno` (read by the caller right after the failing call) stands for.
+    package static func cannotWrite(_ path: String, errno code: Int32) -> FileError {
+        let remedy =
+            switch code {
+            case ENOENT: "create its folder first"
+            case ENOTDIR: "a part of its path is a file, not a folder; choose another path"
+            case EACCES, EPERM, EROFS: "choose a folder that you may write to"
+            case ENOSPC, EDQUOT: "free some space on the disk"
+            case ENAMETOOLONG: "choose a shorter name"
+            case ELOOP: "its symbolic links lead in a circle; choose another path"
+            default: "check the disk and the path"
+            }
+        return .cannotWrite(path: path, reason: errorText(code), remedy: remedy)
+    }
+
+    /// The failure to read `path` that `errno` stands for.
+    package static func cannotRead(_ path: String, errno code: Int32) -> FileError {
+        .cannotRead(path: path, reason: errorText(code))
+    }
+}
+
+/// The system's words for an error number, such as "No space left on device".
+func errorText(_ code: Int32) -> String {
+    String(cString: strerror(code))
+}
+
+/// Calls `body` again for as long as a signal interrupts it.
+package func retryingInterrupts<Result: SignedInteger>(_ body: () -> Result) -> Result {
+    while true {
+        let result = body()
+        if result != -1 || errno != EINTR { return result }
+    }
+}

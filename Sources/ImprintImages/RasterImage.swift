@@ -1,0 +1,66 @@
+/// An upright picture in memory: rows from top to bottom, 8 bits a channel, sRGB.
+///
+/// The sample of channel *c* at column *x* of row *y* is `samples[(y * width + x) * channels + c]`.
+public struct RasterImage: Sendable, Hashable {
+    /// The number of columns, in pixels.
+    public let width: Int
+    /// The number of rows, in pixels.
+    public let height: Int
+    /// 1 (grey), 3 (red, green, blue) or 4 (red, green, blue, alpha; not premultiplied).
+    public let channels: Int
+    /// The samples, row by row, channels interleaved; `height * width * channels` of them.
+    public var samples: [UInt8]
+
+    /// Makes an image of the given samples.
+    public init(width: Int, height: Int, channels: Int, samples: [UInt8]) {
+        precondition(width > 0 && height > 0, "an image has at least one pixel, not \(width)x\(height)")
+        precondition([1, 3, 4].contains(channels), "an image has 1, 3 or 4 channels, not \(channels)")
+        precondition(
+            samples.count == width * height * channels,
+            "\(width)x\(height)x\(channels) needs \(width * height * channels) samples, not \(samples.count)")
+        self.width = width
+        self.height = height
+        self.channels = channels
+        self.samples = samples
+    }
+
+    /// Makes an image in which every sample has the same value.
+    public init(width: Int, height: Int, channels: Int = 3, filledWith value: UInt8 = 0) {
+        self.init(
+            width: width, height: height, channels: channels,
+            samples: [UInt8](repeating: value, count: width * height * channels))
+    }
+}
+
+extension RasterImage {
+    /// The image without alpha: an RGBA image laid on white, any other as it is.
+    ///
+    /// The blend is linear in the sRGB values, as browsers and most image editors do it.
+    package func laidOnWhite() -> RasterImage {
+        guard channels == 4 else { return self }
+        var opaque: [UInt8] = []
+        opaque.reserveCapacity(width * height * 3)
+        for pixel in stride(from: 0, to: samples.count, by: 4) {
+            let alpha = Int(samples[pixel + 3])
+            for channel in 0..<3 {
+                opaque.append(UInt8((Int(samples[pixel + channel]) * alpha + 255 * (255 - alpha) + 127) / 255))
+            }
+        }
+        return RasterImage(width: width, height: height, channels: 3, samples: opaque)
+    }
+}
+
+extension RasterImage {
+    /// The image with left and right exchanged.
+    public var mirrored: RasterImage {
+        var samples: [UInt8] = []
+        samples.reserveCapacity(self.samples.count)
+        for row in 0..<height {
+            for column in (0..<width).reversed() {
+                let place = (row * width + column) * channels
+                samples += self.samples[place..<(place + channels)]
+            }
+        }
+        return RasterImage(width: width, height: height, channels: channels, samples: samples)
+    }
+}

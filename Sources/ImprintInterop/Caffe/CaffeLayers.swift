@@ -1,0 +1,255 @@
+internal import ImprintModel
+internal import ImprintNetwork
+
+/// What each type of layer becomes (caffe.proto and the layers' code, https://github.com/BVLC/caffe).
+extension CaffeImporter {
+    static let known: [String: Addition] = [
+        "Convolution": { layer, inputs, importer in
+            let (p, blobs) = (layer.properties.message("convolution_param"), try importer.numbers(layer, atLeast: 1))
+            let hasBias = p.bool("bias_term") ?? true
+            guard blobs[0].shape.count == 4 else {
+                throw importer.unsupported(layer, "weights \(blobs[0].shape), expected four axes")
+            }
+            if hasBias && blobs.count < 2 { _ = try importer.numbers(layer, atLeast: 2) }
+            let kernel = pair(p, "kernel_size", "kernel_h", "kernel_w", usual: 0)
+            let outputs = p.integer("num_output") ?? 0
+            guard blobs[0].shape[0] == outputs, Array(blobs[0].shape[2...]) == [kernel.height, kernel.width] else {
+                throw ImportError.Problem.malformed(
+                    reason: "\(layer.name) has weights \(blobs[0].shape) in the .caffemodel, "
+                        + "and in the architecture \(outputs) outputs and a kernel of \(kernel)")
+            }
+            let padding = pair(p, "pad", "pad_h", "pad_w", usual: 0)
+            let sliding = NetworkAssembler.Sliding(
+                stride: pair(p, "stride", "stride_h", "stride_w", usual: 1),
+                padding: .explicit(
+                    top: padding.height, left: padding.width, bottom: padding.height, right: padding.width),
+                dilation: pair(p, "dilation", "", "", usual: 1), groups: p.integer("group") ?? 1)
+            return [
+                try importer.assembler.convolve(
+                    inputs[0], sliding, weight: blobs[0], bias: hasBias ? blobs[1].floats : nil, named: layer.name)
+            ]
+        },
+        "InnerProduct": { layer, inputs, importer in
+            let (p, blobs) = (layer.properties.message("inner_product_param"), try importer.numbers(layer, atLeast: 1))
+            let outputs = p.integer("num_output") ?? 0
+            guard p.integer("axis") ?? 1 == 1 else { throw importer.unsupported(layer, "another axis than 1") }
+            let hasBias = p.bool("bias_term") ?? true
+            let bias = hasBias ? try importer.numbers(layer, atLeast: 2)[1].floats : nil
+            let x = importer.assembler.flatten(inputs[0])
+            var weight = blobs[0]
+            // Inputs by outputs, in place of outputs by inputs; either may have lengths of 1 before in older files.
+            if p.bool("transpose") == true, let turned = weight.reshaped(to: [x.shape.count, outputs])?.transposed(nil)
+            {
+                weight = turned
+            }
+            return [
+                try importer.assembler.dense(
+                    x, weight: weight.floats, outputs: outputs, bias: bias, named: layer.name)
+            ]
+        },
+        "Pooling": { layer, inputs, importer in [try importer.pool(layer, inputs[0])] },
+        "BatchNorm": { layer, inputs, importer in
+            let blobs = try importer.numbers(layer, atLeast: 3)
+            let (mean, variance) = (blobs[0].floats, blobs[1].floats)
+            // Sums of what training saw, and by how much they are too large.
+            let sum = blobs[2].floats.first ?? 0
+            let factor = sum == 0 ? 0 : 1 / sum
+            return [
+                try importer.assembler.normalize(
+                    inputs[0], scale: mean.map { _ in 1 }, shift: mean.map { _ in 0 }, mean: mean.map { $0 * factor },
+                    variance: variance.map { $0 * factor },
+                    epsilon: layer.properties.message("batch_norm_param").float("eps") ?? 1e-5, named: layer.name)
+            ]
+        },
+        "Scale": { layer, inputs, importer in
+            let p = layer.properties.message("scale_param")
+            guard inputs.count == 1, p.integer("axis") ?? 1 == 1, p.integer("num_axes") ?? 1 == 1 else {
+                throw importer.unsupported(layer, "another form than one factor for each channel")
+            }
+            let hasShift = p.bool("bias_term") ?? false
+            let blobs = try importer.numbers(layer, atLeast: hasShift ? 2 : 1)
+            return [
+                try importer.assembler.scale(
+                    inputs[0], .channels, by: blobs[0].floats, adding: hasShift ? blobs[1].floats : nil,
+                    named: layer.name)
+            ]
+        },
+        "Bias": { layer, inputs, importer in
+            let blobs = try importer.numbers(layer, atLeast: 1)
+            return [
+                try importer.assembler.scale(inputs[0], .channels, by: nil, adding: blobs[0].floats, named: layer.name)
+            ]
+        },
+        "ReLU": { layer, inputs, importer in
+            let slope = layer.properties.message("relu_param").float("negative_slope") ?? 0
+            let added = slope == 0 ? ReLU() as any ImprintNetwork.Layer : LeakyReLU(slope: slope)
+            return [try importer.assembler.add(added, named: layer.name, to: [inputs[0]])]
+        },
+        "PReLU": { layer, inputs, importer in
+            let isShared = layer.properties.message("prelu_param").bool("channel_shared") ?? false
+            return [
+                try importer.assembler.add(
+                    PReLU(isShared: isShared), named: layer.name, to: [inputs[0]],
+                    numbers: ["slope": importer.numbers(layer, atLeast: 1)[0].floats])
+            ]
+        },
+        "ELU": { layer, inputs, importer in
+            let alpha = layer.properties.message("elu_param").float("alpha") ?? 1
+            return [try importer.assembler.add(ELU(alpha: alpha), named: layer.name, to: [inputs[0]])]
+        },
+        "Sigmoid": { layer, inputs, importer in
+            [try importer.assembler.add(Sigmoid(), named: layer.name, to: [inputs[0]])]
+        },
+        "TanH": { layer, inputs, importer in [try importer.assembler.add(Tanh(), named: layer.name, to: [inputs[0]])] },
+        "Power": { layer, inputs, importer in
+            let p = layer.properties.message("power_param")
+            guard p.float("power") ?? 1 == 1 else { throw importer.unsupported(layer, "a power other than 1") }
+            func all(_ value: Float?) throws(ImportError.Problem) -> [Float]? {
+                guard let value else { return nil }
+                return try importer.assembler.spread(
+                    Constant(shape: [], floats: [value]), over: inputs[0], for: layer.name
+                ).1
+            }
+            let (factors, addends) = (try all(p.float("scale") ?? 1), try all(p.float("shift")))
+            return [
+                try importer.assembler.scale(inputs[0], .channels, by: factors, adding: addends, named: layer.name)
+            ]
+        },
+        "Clip": { layer, inputs, importer in
+            let p = layer.properties.message("clip_param")
+            return [
+                try importer.assembler.clip(
+                    inputs[0], from: p.float("min") ?? -.infinity, to: p.float("max") ?? .infinity, named: layer.name)
+            ]
+        },
+        "Softmax": { layer, inputs, importer in
+            [
+                try importer.assembler.softmax(
+                    inputs[0], along: layer.properties.message("softmax_param").integer("axis") ?? 1, named: layer.name)
+            ]
+        },
+        "LRN": { layer, inputs, importer in
+            let p = layer.properties.message("lrn_param")
+            guard p.word("norm_region") ?? "ACROSS_CHANNELS" == "ACROSS_CHANNELS" else {
+                throw importer.unsupported(layer, "WITHIN_CHANNEL, expected ACROSS_CHANNELS")
+            }
+            return [
+                try importer.assembler.add(
+                    LocalResponseNormalization(
+                        size: p.integer("local_size") ?? 5, alpha: p.float("alpha") ?? 1, beta: p.float("beta") ?? 0.75,
+                        bias: p.float("k") ?? 1), named: layer.name,
+                    to: [importer.assembler.picture(inputs[0], for: layer.name)])
+            ]
+        },
+        "Eltwise": { layer, inputs, importer in [try importer.combine(layer, inputs)] },
+        "Concat": { layer, inputs, importer in
+            let p = layer.properties.message("concat_param")
+            return [
+                try importer.assembler.concatenate(
+                    inputs, along: p.integer("axis") ?? p.integer("concat_dim") ?? 1, named: layer.name)
+            ]
+        },
+        "Slice": { layer, inputs, importer in try importer.slice(layer, inputs[0]) },
+        "Split": { layer, inputs, _ in layer.tops.map { _ in inputs[0] } },
+        "Dropout": { _, inputs, _ in [inputs[0]] },
+        "Flatten": { layer, inputs, importer in
+            let p = layer.properties.message("flatten_param")
+            guard p.integer("axis") ?? 1 == 1, p.integer("end_axis") ?? -1 == -1 else {
+                throw importer.unsupported(layer, "some axes, expected all numbers of an image")
+            }
+            return [importer.assembler.flatten(inputs[0])]
+        },
+        "Reshape": { layer, inputs, importer in
+            let p = layer.properties.message("reshape_param")
+            guard p.integer("axis") ?? 0 == 0, p.integer("num_axes") ?? -1 == -1 else {
+                throw importer.unsupported(layer, "some axes, expected all")
+            }
+            let old = inputs[0].dimensions
+            var new = p.message("shape").integers("dim")
+            for place in new.indices where new[place] == 0 && old.indices.contains(place) { new[place] = old[place] }
+            let known = checkedProduct(new.filter { $0 != -1 }) ?? 0
+            if let open = new.firstIndex(of: -1), known > 0 { new[open] = (checkedProduct(old) ?? 0) / known }
+            let y = try importer.assembler.reshape(inputs[0], to: new, named: layer.name)
+            return [try importer.assembler.joiningChannels(of: y, named: layer.name)]
+        },
+    ]
+
+    /// The height and width that one number, two, or one for each direction stand for.
+    private static func pair(
+        _ p: TextMessage, _ name: String, _ height: String, _ width: String, usual: Int
+    ) -> Size2D {
+        let both = p.integers(name)
+        return Size2D(
+            height: p.integer(height) ?? both.first ?? usual, width: p.integer(width) ?? both.last ?? usual)
+    }
+
+    private mutating func pool(_ layer: Layer, _ x: SourceActivation) throws -> SourceActivation {
+        let p = layer.properties.message("pooling_param")
+        let x = try assembler.picture(x, for: layer.name)
+        let isMax: Bool
+        switch p.word("pool") ?? "MAX" {
+        case "MAX", "0": isMax = true
+        case "AVE", "1": isMax = false
+        case let other: throw unsupported(layer, "pool \(other), expected MAX or AVE")
+        }
+        if p.bool("global_pooling") == true {
+            let global: any ImprintNetwork.Layer = isMax ? GlobalMaxPool() : GlobalAveragePool()
+            return try assembler.add(global, named: layer.name, to: [x])
+        }
+        let kernel = Self.pair(p, "kernel_size", "kernel_h", "kernel_w", usual: 0)
+        let stride = Self.pair(p, "stride", "stride_h", "stride_w", usual: 1)
+        let border = Self.pair(p, "pad", "pad_h", "pad_w", usual: 0)
+        let padding = Padding.explicit(
+            top: border.height, left: border.width, bottom: border.height, right: border.width)
+        let roundsUp = !["FLOOR", "1"].contains(p.word("round_mode") ?? "CEIL")
+        // One window over all of the image is the mean of it, whatever its size.
+        if !isMax, kernel == Size2D(height: x.shape.height, width: x.shape.width), padding.isNone {
+            return try assembler.add(GlobalAveragePool(), named: layer.name, to: [x])
+        }
+        let added: any ImprintNetwork.Layer =
+            isMax
+            ? MaxPool(kernelSize: kernel, stride: stride, padding: padding, roundsUp: roundsUp)
+            : AveragePool(
+                kernelSize: kernel, stride: stride, padding: padding, countsPadding: true, roundsUp: roundsUp)
+        return try assembler.add(added, named: layer.name, to: [x])
+    }
+
+    private mutating func combine(_ layer: Layer, _ inputs: [SourceActivation]) throws -> SourceActivation {
+        let p = layer.properties.message("eltwise_param")
+        switch p.word("operation") ?? "SUM" {
+        case "SUM", "1":
+            let factors = p.floats("coeff")
+            guard factors.isEmpty || factors.count == inputs.count else {
+                throw ImportError.Problem.malformed(
+                    reason: "\(layer.name) (Eltwise) has \(factors.count) coefficients for \(inputs.count) inputs")
+            }
+            var terms = inputs
+            for (place, factor) in factors.enumerated() where place < terms.count && factor != 1 {
+                terms[place] = try assembler.multiply(
+                    terms[place], by: Constant(shape: [], floats: [factor]), named: "\(layer.name).\(place)")
+            }
+            return try assembler.add(terms, named: layer.name)
+        case "PROD", "0": return try assembler.multiply(inputs, named: layer.name)
+        case "MAX", "2": return try assembler.maximum(inputs, named: layer.name)
+        case let other: throw unsupported(layer, "operation \(other)")
+        }
+    }
+
+    private mutating func slice(_ layer: Layer, _ x: SourceActivation) throws -> [SourceActivation] {
+        let p = layer.properties.message("slice_param")
+        let axis = p.integer("axis") ?? p.integer("slice_dim") ?? 1
+        guard let place = x.place(ofAxis: axis), !layer.tops.isEmpty else {
+            throw ImportError.Problem.malformed(reason: "\(layer.name) (Slice) has the axis \(axis) of \(x.dimensions)")
+        }
+        let length = x.dimensions[place]
+        var points = p.integers("slice_point")
+        if points.isEmpty { points = (1..<layer.tops.count).map { $0 * (length / layer.tops.count) } }
+        let limits = [0] + points + [length]
+        guard limits.count == layer.tops.count + 1, zip(limits, limits.dropFirst()).allSatisfy({ $0 < $1 }) else {
+            throw ImportError.Problem.malformed(reason: "\(layer.name) (Slice) cuts \(length) at \(points)")
+        }
+        return try zip(layer.tops, zip(limits, limits.dropFirst())).map { name, range in
+            try assembler.select(x, along: axis, Array(range.0..<range.1), named: "\(layer.name).\(name)")
+        }
+    }
+}

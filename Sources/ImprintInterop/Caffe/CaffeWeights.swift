@@ -1,0 +1,93 @@
+/// The numbers of a `.caffemodel`, by layer (caffe.proto, https://github.com/BVLC/caffe).
+///
+/// They stay in the file until they are asked for.
+struct CaffeWeights {
+    private(set) var blobs: [String: [Blob]] = [:]
+    /// The size of the file, of 32 bits a number or more.
+    let byteCount: Int
+
+    /// Reads a file.
+    /// - Throws: `WireProblem` if it is no message of this kind, `ImportError.Problem` if it is another file of Caffe's.
+    init(_ file: MappedFile) throws {
+        if Self.isHDF5(file) {
+            throw ImportError.Problem.otherKind(
+                found: "a Caffe model in HDF5", advice: "save it as .caffemodel with Caffe, which reads both")
+        }
+        byteCount = file.count
+        try WireMessage(file).forEachField { field in
+            // Layers of the newer kind, and of the older.
+            guard field.number == 100 || field.number == 2 else { return }
+            let (nameField, blobsField) = field.number == 100 ? (1, 7) : (4, 6)
+            var name = ""
+            var own: [Blob] = []
+            try field.message().forEachField { part in
+                switch part.number {
+                case nameField: name = try part.string()
+                case blobsField: try own.append(Blob(part.message()), upTo: 64, "blobs of a layer")
+                case 1 where field.number == 2:
+                    throw ImportError.Problem.otherKind(
+                        found: "a Caffe model of the first kind",
+                        advice: "bring it up to date with upgrade_net_proto_binary")
+                default: break
+                }
+            }
+            if !own.isEmpty { blobs[name] = own }
+            if blobs.count > ONNXModel.greatestCount {
+                throw WireProblem.tooMany(what: "layers", limit: ONNXModel.greatestCount)
+            }
+        }
+        guard !blobs.isEmpty else {
+            throw ImportError.Problem.malformed(reason: "it has no layers with weights, expected a .caffemodel")
+        }
+    }
+
+    /// Whether a file is one of HDF5, in which Caffe may keep weights too: it begins with a byte 0x89 and "HDF".
+    static func isHDF5(_ file: MappedFile) -> Bool { file.count >= 4 && file.load(UInt32.self, at: 0) == 0x4644_4889 }
+
+    /// The numbers of one tensor.
+    struct Blob {
+        private var legacy = [0, 0, 0, 0]
+        private var dimensions: [Int]?
+        /// Numbers that lie together in the file, and such that each have a field of their own.
+        private var parts: [WireMessage.Field] = []
+        private var single: [Float] = []
+        private var isDouble = false
+
+        init(_ message: WireMessage) throws {
+            try message.forEachField { field in
+                switch field.number {
+                case 1...4: legacy[field.number - 1] = try field.integer()
+                case 5, 8:
+                    isDouble = field.number == 8
+                    if field.isPacked {
+                        try parts.append(field, upTo: 64, "parts of a blob")
+                    } else if isDouble {
+                        try field.append(doublesTo: &single)
+                    } else {
+                        try field.append(to: &single)
+                    }
+                case 7:
+                    var lengths: [Int] = []
+                    try field.message().forEachField {
+                        if $0.number == 1 { try $0.append(to: &lengths, limit: 32, of: "axes") }
+                    }
+                    dimensions = lengths
+                default: break
+                }
+            }
+        }
+
+        /// The numbers, with a shape of four axes at most in older files.
+        func constant() throws -> Constant {
+            var values = single
+            for part in parts {
+                if isDouble { try part.append(doublesTo: &values) } else { try part.append(to: &values) }
+            }
+            let shape = dimensions ?? legacy
+            guard checkedProduct(shape) == values.count else {
+                throw ImportError.Problem.malformed(reason: "a blob has \(values.count) numbers for the shape \(shape)")
+            }
+            return Constant(shape: shape, floats: values)
+        }
+    }
+}

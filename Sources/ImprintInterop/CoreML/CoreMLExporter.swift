@@ -1,0 +1,201 @@
+public import Foundation
+internal import ImprintImages
+public import ImprintModel
+internal import ImprintNetwork
+
+/// How a model is written as Core ML.
+public struct CoreMLOptions: Sendable {
+    /// How weights of convolutions and dense layers are stored; float32 where a device can train.
+    public var precision: Safetensors.Precision
+    /// Whether a device can train the last dense layer or convolution: an `MLUpdateTask` with images and their labels.
+    public var isUpdatable: Bool
+
+    /// Makes options.
+    public init(precision: Safetensors.Precision = .float32, isUpdatable: Bool = false) {
+        self.precision = precision
+        self.isUpdatable = isUpdatable
+    }
+}
+
+extension ModelFile {
+    /// Writes the model as Core ML (`.mlmodel`, a neuralNetworkClassifier) at `url`, which is replaced as `AtomicFile` does it.
+    ///
+    /// It takes an image, "image", of the network's size, in RGB or grey, with the preprocessing inside, and gives "classLabel" and
+    /// "probabilities". Labels, preprocessing and network are in the metadata as JSON: `imprint.labels`, `imprint.preprocessing`,
+    /// `imprint.network`. The version of the specification is as low as the content allows: 1, with float16 weights 2, if it is
+    /// updatable or broadcasts freely 4. Equal content gives equal bytes.
+    /// - Throws: `ExportError` if Core ML cannot express the model or train it on a device, `ModelFileError` where labels and
+    ///   network do not match or a parameter is not finite, `FileError` where the file cannot be written.
+    public func writeCoreML(to url: URL, options: CoreMLOptions = CoreMLOptions()) throws {
+        try writeExport(to: url) { () throws -> WrittenMessage in
+            var exporter = CoreMLExporter(ExportedModel(self, precision: options.precision), options)
+            return try exporter.message()
+        }
+    }
+}
+
+/// What makes a Core ML model of a classifier.
+///
+/// Source: Model.proto, FeatureTypes.proto and NeuralNetwork.proto of coremltools.
+struct CoreMLExporter {
+    /// The names of the model's input and outputs.
+    static let image = "image"
+    static let label = "classLabel"
+    static let probabilities = "probabilities"
+
+    /// A node on its way: its place, what it reads and the name of its result.
+    struct Step {
+        let place: Int
+        let inputs: [String]
+        let inputShapes: [TensorShape]
+        let shape: TensorShape
+        let output: String
+        let isUpdatable: Bool
+    }
+
+    let model: ExportedModel
+    private let options: CoreMLOptions
+    var layers: CoreMLLayerWriter
+    /// The name by which the result of each node is read.
+    private var values: [String] = []
+
+    init(_ model: ExportedModel, _ options: CoreMLOptions) {
+        self.model = model
+        self.options = options
+        layers = CoreMLLayerWriter(names: ExportedNames(reserving: [Self.image, Self.label, Self.probabilities, ""]))
+    }
+
+    /// The message Model.
+    mutating func message() throws -> WrittenMessage {
+        try addLayers()
+        var network = WrittenMessage()
+        for layer in layers.messages { network.add(1, layer) }
+        network.add(2, scaler)
+        if options.isUpdatable {
+            network.add(10, try CoreMLUpdates.message(of: layers, loss: layers.unique("loss"), target: Self.label))
+        }
+        var labels = WrittenMessage()
+        for label in model.weights.labels { labels.add(1, label) }
+        network.add(100, labels)
+        network.add(200, Self.probabilities)
+
+        var message = WrittenMessage()
+        message.add(1, options.isUpdatable ? max(layers.version, CoreMLUpdates.version) : layers.version)
+        message.add(2, try description())
+        if options.isUpdatable { message.add(10, true) }
+        message.add(403, network)
+        return message
+    }
+
+    /// Adds all layers, of which the last has the name of the probabilities.
+    private mutating func addLayers() throws(ExportError.Problem) {
+        guard !(options.isUpdatable && options.precision == .float16) else {
+            throw .notUpdatable(reason: "all its weights must be float32, not float16")
+        }
+        let nodes = model.network.nodes
+        let input = addFirstScale()
+        let updatable = options.isUpdatable ? nodes.lastIndex { $0.layer is Dense || $0.layer is Convolution } : nil
+        var unsupported: [UnsupportedLayer] = []
+        for (place, node) in nodes.enumerated() {
+            let inputs = model.sources(of: place).map { $0.map { values[$0] } ?? input }
+            let isLast = place == nodes.count - 1
+            if node.layer is Dropout, inputs[0] != Self.image, !isLast {
+                values.append(inputs[0])
+                continue
+            }
+            let step = Step(
+                place: place, inputs: inputs, inputShapes: model.inputShapes(of: place),
+                shape: model.network.shapes[place], output: isLast ? Self.probabilities : layers.unique(node.name),
+                isUpdatable: place == updatable)
+            if let reason = add(node.layer, step) {
+                let kind = type(of: node.layer).kind
+                unsupported.append(UnsupportedLayer(node: node.name, kind: kind, reason: reason))
+            }
+            values.append(step.output)
+        }
+        guard unsupported.isEmpty else { throw .unsupported(format: "Core ML", layers: unsupported) }
+    }
+
+    // MARK: Preprocessing
+
+    private var hasOneScale: Bool {
+        let scale = model.weights.preprocessing.scale
+        return scale.allSatisfy { $0 == scale[0] }
+    }
+
+    /// The message NeuralNetworkPreprocessing: y = scale · x + bias, with one scale for all channels.
+    private var scaler: WrittenMessage {
+        let preprocessing = model.weights.preprocessing
+        let scale = hasOneScale ? preprocessing.scale[0] : 1
+        let biases = preprocessing.mean.map { -$0 * scale }
+        var scaler = WrittenMessage()
+        scaler.add(10, scale)
+        if biases.count == 1 {
+            scaler.add(30, biases[0])
+        } else {
+            for (field, bias) in zip([22, 21, 20], biases) { scaler.add(field, bias) }
+        }
+        var message = WrittenMessage()
+        message.add(1, Self.image)
+        message.add(10, scaler)
+        return message
+    }
+
+    /// Adds the scales of the channels, where they differ; gives the name of what the first layer reads.
+    private mutating func addFirstScale() -> String {
+        guard !hasOneScale else { return Self.image }
+        let scale = model.weights.preprocessing.scale
+        let name = layers.unique("preprocessing.scale")
+        var parameters = WrittenMessage()
+        parameters.add(1, packed: [scale.count])
+        parameters.add(2, layers.weights(ExportedTensor(name, shape: [scale.count]) { scale }))
+        layers.add(.scale, name, [Self.image], parameters)
+        return name
+    }
+
+    // MARK: Description
+
+    /// The message ModelDescription.
+    private func description() throws -> WrittenMessage {
+        let preprocessing = model.weights.preprocessing
+        var image = WrittenMessage()
+        image.add(1, preprocessing.width)
+        image.add(2, preprocessing.height)
+        image.add(3, preprocessing.channels == 1 ? 10 : 20)
+        var dictionary = WrittenMessage()
+        dictionary.add(2, WrittenMessage())
+        let cropping = "The image, fitted by the rule \(preprocessing.cropAndScale.rawValue), upright, in sRGB."
+
+        let input = Self.feature(Self.image, cropping, type: 4, image)
+        let label = Self.feature(Self.label, "The likeliest label.", type: 3, WrittenMessage())
+
+        var message = WrittenMessage()
+        message.add(1, input)
+        message.add(10, label)
+        message.add(10, Self.feature(Self.probabilities, "The probability of each label.", type: 6, dictionary))
+        message.add(11, Self.label)
+        message.add(12, Self.probabilities)
+        if options.isUpdatable {
+            message.add(50, input)
+            message.add(50, label)
+        }
+        var metadata = WrittenMessage()
+        metadata.add(1, "Image classifier \(model.network.name), exported by Imprint.")
+        for (key, value) in try model.metadata() { metadata.add(100, key: key, value: value) }
+        message.add(100, metadata)
+        return message
+    }
+
+    /// The message FeatureDescription.
+    private static func feature(
+        _ name: String, _ text: String, type field: Int, _ value: WrittenMessage
+    ) -> WrittenMessage {
+        var type = WrittenMessage()
+        type.add(field, value)
+        var message = WrittenMessage()
+        message.add(1, name)
+        message.add(2, text)
+        message.add(3, type)
+        return message
+    }
+}

@@ -1,0 +1,123 @@
+/// The layers of a Core ML neural network, in the order in which they are added.
+///
+/// Source: NeuralNetwork.proto of coremltools, the messages NeuralNetworkLayer and WeightParams.
+struct CoreMLLayerWriter {
+    /// The number of each kind in the message's "oneof".
+    enum Kind: Int {
+        case convolution = 100
+        case pooling = 120
+        case activation = 130
+        case innerProduct = 140
+        case batchNormalization = 160
+        case softmax = 175
+        case localResponseNormalization = 180
+        case padding = 200
+        case upsample = 210
+        case unary = 220
+        case add = 230
+        case multiply = 231
+        case scale = 245
+        case bias = 250
+        case maximum = 260
+        case reduce = 280
+        case flatten = 301
+        case concat = 320
+        case slice = 350
+        case addBroadcastable = 880
+        case multiplyBroadcastable = 900
+
+        /// The first version of the specification that has it.
+        var version: Int {
+            switch self {
+            case .addBroadcastable, .multiplyBroadcastable: 4
+            default: 1
+            }
+        }
+    }
+
+    /// The number of each activation in the message ActivationParams.
+    enum Activation: Int {
+        case linear = 5
+        case relu = 10
+        case leakyReLU = 15
+        case prelu = 25
+        case tanh = 30
+        case sigmoid = 40
+        case hardSigmoid = 41
+        case elu = 50
+        case softplus = 70
+    }
+
+    /// One layer.
+    struct Layer {
+        let name: String
+        let inputs: [String]
+        let kind: Kind
+        /// Which activation it is, if it is one.
+        let activation: Activation?
+        let parameters: WrittenMessage
+        let isUpdatable: Bool
+    }
+
+    /// The layers; each one's result has its name.
+    private(set) var layers: [Layer] = []
+    /// The least version of the specification that has all that was added.
+    private(set) var version = 1
+    private var names: ExportedNames
+
+    init(names: ExportedNames) { self.names = names }
+
+    /// A name that nothing has yet.
+    mutating func unique(_ wanted: String) -> String { names.unique(wanted) }
+
+    /// Adds a layer whose result has its name.
+    mutating func add(
+        _ kind: Kind, _ name: String, _ inputs: [String], _ parameters: WrittenMessage = WrittenMessage(),
+        isUpdatable: Bool = false
+    ) {
+        version = max(version, kind.version)
+        layers.append(
+            Layer(
+                name: name, inputs: inputs, kind: kind, activation: nil, parameters: parameters,
+                isUpdatable: isUpdatable))
+    }
+
+    /// Adds an activation.
+    mutating func add(_ activation: Activation, _ name: String, _ input: String, _ numbers: [Float] = []) {
+        var values = WrittenMessage()
+        for (place, number) in numbers.enumerated() { values.add(place + 1, number) }
+        add(activation, name, input, values)
+    }
+
+    /// Adds an activation with these properties.
+    mutating func add(_ activation: Activation, _ name: String, _ input: String, _ properties: WrittenMessage) {
+        var parameters = WrittenMessage()
+        parameters.add(activation.rawValue, properties)
+        layers.append(
+            Layer(
+                name: name, inputs: [input], kind: .activation, activation: activation, parameters: parameters,
+                isUpdatable: false))
+    }
+
+    /// The message WeightParams of a tensor.
+    mutating func weights(_ tensor: ExportedTensor, isUpdatable: Bool = false) -> WrittenMessage {
+        var message = WrittenMessage()
+        if tensor.precision == .float16 { version = max(version, 2) }
+        message.add(tensor.precision == .float16 ? 2 : 1, byteCount: tensor.byteCount, later: tensor.forEachPart)
+        if isUpdatable { message.add(50, true) }
+        return message
+    }
+
+    /// The messages NeuralNetworkLayer.
+    var messages: [WrittenMessage] {
+        layers.map { layer in
+            var message = WrittenMessage()
+            message.add(1, layer.name)
+            for input in layer.inputs { message.add(2, input) }
+            message.add(3, layer.name)
+            if layer.isUpdatable { message.add(10, true) }
+            message.add(layer.kind.rawValue, layer.parameters)
+            return message
+        }
+    }
+}

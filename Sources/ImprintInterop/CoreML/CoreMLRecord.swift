@@ -1,0 +1,65 @@
+internal import ImprintModel
+
+/// A message of a Core ML file whose fields are asked for by their numbers: settings, not weights.
+///
+/// What is not there is 0, false or empty, as proto3 has it; of several the last counts.
+struct CoreMLRecord {
+    /// More fields than any layer's settings have.
+    static let greatestCount = 1 << 12
+
+    private var fields: [Int: [WireMessage.Field]] = [:]
+
+    init(_ message: WireMessage) throws {
+        var count = 0
+        var fields: [Int: [WireMessage.Field]] = [:]
+        try message.forEachField { field in
+            count += 1
+            guard count <= Self.greatestCount else {
+                throw WireProblem.tooMany(what: "fields in one message", limit: Self.greatestCount)
+            }
+            fields[field.number, default: []].append(field)
+        }
+        self.fields = fields
+    }
+
+    /// Whether a field is there, even if it is empty.
+    func has(_ number: Int) -> Bool { fields[number] != nil }
+
+    func integer(_ number: Int) throws -> Int {
+        try fields[number]?.last.map { try Self.checked($0.integer()) } ?? 0
+    }
+
+    func float(_ number: Int) throws -> Float { try fields[number]?.last?.float() ?? 0 }
+    func bool(_ number: Int) throws -> Bool { try fields[number]?.last?.bool() ?? false }
+    func string(_ number: Int) throws -> String { try fields[number]?.last?.string() ?? "" }
+    func message(_ number: Int) throws -> WireMessage? { try fields[number]?.last?.message() }
+    func record(_ number: Int) throws -> CoreMLRecord? { try message(number).map(CoreMLRecord.init) }
+
+    func records(_ number: Int) throws -> [CoreMLRecord] {
+        try fields[number, default: []].map { try CoreMLRecord($0.message()) }
+    }
+
+    func integers(_ number: Int) throws -> [Int] {
+        var result: [Int] = []
+        for field in fields[number, default: []] {
+            try field.append(to: &result, limit: Self.greatestCount, of: "numbers in a field")
+        }
+        return try result.map(Self.checked)
+    }
+
+    func floats(_ number: Int) throws -> [Float] {
+        var result: [Float] = []
+        for field in fields[number, default: []] { try field.append(to: &result) }
+        return result
+    }
+
+    func strings(_ number: Int) throws -> [String] { try fields[number, default: []].map { try $0.string() } }
+
+    /// A whole number that sums and products of two can be made of: no setting needs more than 32 bits.
+    private static func checked(_ value: Int) throws -> Int {
+        guard Int32(exactly: value) != nil else {
+            throw ImportError.Problem.malformed(reason: "it has the setting \(value), expected one of 32 bits")
+        }
+        return value
+    }
+}

@@ -1,0 +1,248 @@
+internal import ImprintModel
+internal import ImprintNetwork
+
+/// Makes a network of an ML program by running it: what depends on the image becomes layers.
+struct MILImporter {
+    typealias Operation = MILProgram.Operation
+
+    var assembler: NetworkAssembler
+    private let package: CoreMLPackage
+    private var activations: [String: SourceActivation] = [:]
+    /// Known values that stay in the file until an operation asks for them.
+    private var stored: [String: WireMessage] = [:]
+    /// Known values that an operation made of others.
+    private var made: [String: MILValue] = [:]
+    private(set) var labels: [String]?
+    /// What a classifier's last operation reads.
+    private var probabilities: SourceActivation?
+
+    private let limit: ReadingLimit
+
+    private init(assembler: NetworkAssembler, package: CoreMLPackage, limit: ReadingLimit) {
+        self.assembler = assembler
+        self.package = package
+        self.limit = limit
+    }
+
+    /// Runs a program.
+    /// - Parameter size: How many bytes the file has that it lies in.
+    static func parts(
+        _ program: MILProgram, _ description: CoreMLModel.Description, _ package: CoreMLPackage, size: Int,
+        importer: ModelImporter
+    ) throws -> ImportedParts {
+        var image = try CoreMLImage(
+            description, size: importer.inputSize, takesBlueFirst: importer.samples?.isBlueFirst ?? false)
+        let bytes = try program.weightFiles().reduce(size) { try $0 + package.weights($1).count }
+        let assembler = NetworkAssembler(input: image.shape, weights: bytes * 32 / program.leastBits)
+        var run = MILImporter(assembler: assembler, package: package, limit: ReadingLimit(bytes: bytes))
+        let before: [SourceActivation.Axis] = [.unit, .batch]
+        let start = try image.activation(
+            &run.assembler, axes: before.suffix((image.arrayShape?.count ?? 4) - 3) + [.channels, .height, .width], nil)
+        run.activations[image.name] = start
+        let first = try run.readScaling(of: &image, in: program.operations)
+        try run.runAll(program.operations.filter { !first.contains($0.name) })
+        guard let output = run.probabilities ?? program.outputs.lazy.compactMap({ run.activations[$0] }).first
+        else {
+            throw ImportError.Problem.malformed(reason: "none of its outputs depends on the image")
+        }
+        return ImportedParts(
+            name: package.name, assembler: run.assembler, output: output, labels: run.labels, samples: image.samples,
+            notes: image.notes)
+    }
+
+    /// - Throws: `ImportError.Problem.unsupported` with all operations that Imprint does not have.
+    private mutating func runAll(_ operations: [Operation]) throws {
+        var missing = MissingOperations()
+        for operation in operations {
+            try missing.collect(reading: operation.names, making: operation.outputs) { try run(operation) }
+        }
+        try missing.check()
+    }
+
+    private mutating func run(_ operation: Operation) throws {
+        if operation.type == "const" {
+            stored[operation.name] = operation.attributes["val"]
+        } else if operation.type == "classify" {
+            probabilities = try activation("probabilities", operation)
+            guard case .texts(let texts)? = try value("classes", operation) else {
+                throw malformed(operation, "has no classes")
+            }
+            labels = texts
+        } else if operation.type.hasPrefix("constexpr_") {
+            made[operation.name] = .numbers(try expanded(operation))
+        } else if let compute = MILOperations.all[operation.type] {
+            let results = try compute(operation, &self)
+            for (name, result) in zip(operation.outputs, results) { activations[name] = result }
+        } else {
+            throw unsupported(operation)
+        }
+    }
+}
+
+extension MILProgram.Operation {
+    /// The names that it reads.
+    var names: [String] {
+        inputs.values.flatMap { $0 }.compactMap { if case .name(let name) = $0 { name } else { nil } }
+    }
+}
+
+/// An operation with what it reads.
+extension MILImporter {
+    /// Whether a parameter is there.
+    func has(_ parameter: String, _ operation: Operation) -> Bool {
+        operation.inputs[parameter]?.isEmpty == false || operation.attributes[parameter] != nil
+    }
+
+    private func named(_ name: String, _ operation: Operation) throws -> MILValue {
+        if let value = made[name] { return value }
+        guard let message = stored[name] else {
+            if activations[name] != nil {
+                throw unsupported(operation, "\(name.debugDescription) depends on the image, expected known numbers")
+            }
+            throw malformed(operation, "reads \(name.debugDescription), which nothing before it makes")
+        }
+        let value = try MILValue(message, in: package, for: name)
+        try limit.read(value.constant?.count ?? 0, for: operation.name)
+        return value
+    }
+
+    /// A parameter that is known; nil if it is left out.
+    func value(_ parameter: String, _ operation: Operation) throws -> MILValue? {
+        switch operation.inputs[parameter]?.first {
+        case .name(let name): return try named(name, operation)
+        case .value(let message): return try MILValue(message, in: package, for: parameter)
+        case nil: return try operation.attributes[parameter].map { try MILValue($0, in: package, for: parameter) }
+        }
+    }
+
+    /// All that a parameter is bound to.
+    func tensors(_ parameter: String, _ operation: Operation) throws -> [SourceTensor] {
+        try (operation.inputs[parameter] ?? []).map { argument in
+            let value: MILValue
+            switch argument {
+            case .name(let name):
+                if let activation = activations[name] { return .activation(activation) }
+                value = try named(name, operation)
+            case .value(let message): value = try MILValue(message, in: package, for: parameter)
+            }
+            guard let constant = value.constant else { throw malformed(operation, "computes with a text") }
+            return .constant(constant)
+        }
+    }
+
+    func tensor(_ parameter: String, _ operation: Operation) throws -> SourceTensor {
+        guard let tensor = try tensors(parameter, operation).first else {
+            throw malformed(operation, "has no \(parameter)")
+        }
+        return tensor
+    }
+
+    /// A parameter that the image decides on.
+    func activation(_ parameter: String, _ operation: Operation) throws -> SourceActivation {
+        guard case .activation(let activation) = try tensor(parameter, operation) else {
+            throw unsupported(operation, "\(parameter) is known, expected what depends on the image")
+        }
+        return activation
+    }
+
+    /// Known numbers; nil if they are left out.
+    func constant(_ parameter: String, _ operation: Operation) throws -> Constant? {
+        guard let value = try value(parameter, operation) else { return nil }
+        guard let constant = value.constant else { throw malformed(operation, "has a text as its \(parameter)") }
+        return constant
+    }
+
+    func known(_ parameter: String, _ operation: Operation) throws -> Constant {
+        guard let constant = try constant(parameter, operation) else {
+            throw malformed(operation, "has no \(parameter)")
+        }
+        return constant
+    }
+
+    func integers(_ parameter: String, _ operation: Operation) throws -> [Int]? {
+        guard let constant = try constant(parameter, operation) else { return nil }
+        guard let integers = constant.integers, integers.allSatisfy({ Int32(exactly: $0) != nil }) else {
+            throw malformed(operation, "has a \(parameter) that is not whole numbers of 32 bits")
+        }
+        return integers
+    }
+
+    func integer(_ parameter: String, _ operation: Operation) throws -> Int? {
+        try integers(parameter, operation)?.first
+    }
+
+    func float(_ parameter: String, _ operation: Operation) throws -> Float? {
+        try constant(parameter, operation)?.floats.first
+    }
+
+    func bool(_ parameter: String, _ operation: Operation) throws -> Bool {
+        try integer(parameter, operation) ?? 0 != 0
+    }
+
+    func unsupported(_ operation: Operation, _ reason: String? = nil) -> ImportError.Problem {
+        .unsupported([.init(operation: operation.type, node: operation.name, reason: reason)])
+    }
+
+    func malformed(_ operation: Operation, _ reason: String) -> ImportError.Problem {
+        .malformed(reason: "the operation \(operation.name.debugDescription) (\(operation.type)) \(reason)")
+    }
+}
+
+extension MILImporter {
+    /// Takes over the factors and addends that converters write right behind the image, as rules for its samples.
+    /// - Returns: The operations that are not needed then.
+    private mutating func readScaling(of image: inout CoreMLImage, in operations: [Operation]) throws -> Set<String> {
+        guard let rule = image.samples, rule.mean.allSatisfy({ $0 == 0 }), image.arrayShape == nil else { return [] }
+        var (name, skipped): (String, Set<String>) = (image.name, [])
+        let channels = image.shape.channels
+        var (scale, shift) = ([Float](repeating: 1, count: channels), [Float](repeating: 0, count: channels))
+        let reading = operations.reduce(into: [String: [Operation]]()) { reading, operation in
+            for name in operation.names { reading[name, default: []].append(operation) }
+        }
+        for operation in operations where operation.type == "const" {
+            stored[operation.name] = operation.attributes["val"]
+        }
+        while let next = reading[name], next.count == 1, let operation = next.first,
+            ["mul", "add", "sub", "real_div"].contains(operation.type),
+            case .name(name)? = operation.inputs["x"]?.first,
+            let result = operation.outputs.first, activations[result] == nil,
+            let numbers = try? constant("y", operation), let values = spread(numbers, channels)
+        {
+            var changed = (scale, shift)
+            for channel in 0..<channels {
+                let value = values[channel]
+                switch operation.type {
+                case "mul": changed = (changed.0.times(value, channel), changed.1.times(value, channel))
+                case "real_div": changed = (changed.0.times(1 / value, channel), changed.1.times(1 / value, channel))
+                case "add": changed.1[channel] += value
+                default: changed.1[channel] -= value
+                }
+            }
+            guard (changed.0 + changed.1).allSatisfy(\.isFinite), !changed.0.contains(0) else { break }
+            (scale, shift) = changed
+            activations[result] = activations[name]
+            skipped.insert(operation.name)
+            name = result
+        }
+        // The rule is about red, green and blue.
+        if image.isBlueFirst { (scale, shift) = (scale.reversed(), shift.reversed()) }
+        image.samples = ModelImporter.SampleRule(mean: zip(shift, scale).map { 0 - $0 / $1 }, scale: scale)
+        return skipped
+    }
+
+    /// One number a channel; nil if there are others.
+    private func spread(_ constant: Constant, _ channels: Int) -> [Float]? {
+        if constant.count == 1, let number = constant.floats.first { return Array(repeating: number, count: channels) }
+        let isForChannels =
+            constant.count == channels && constant.shape.count >= 3 && constant.shape.suffix(2) == [1, 1]
+        return isForChannels ? constant.floats : nil
+    }
+}
+
+extension [Float] {
+    fileprivate func times(_ factor: Float, _ place: Int) -> [Float] {
+        var result = self
+        result[place] *= factor
+        return result
+    }
+}

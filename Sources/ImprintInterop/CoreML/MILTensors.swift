@@ -1,0 +1,144 @@
+internal import ImprintModel
+internal import ImprintNetwork
+
+/// The operations that compute with whole tensors, or look at them in another shape.
+extension MILImporter {
+    mutating func sum(_ operation: Operation) throws -> SourceActivation {
+        switch (try tensor("x", operation), try tensor("y", operation)) {
+        case (.activation(let x), .activation(let y)): return try assembler.add([x, y], named: operation.name)
+        case (.activation(let x), .constant(let y)), (.constant(let y), .activation(let x)):
+            return try assembler.add(x, y, named: operation.name)
+        case (.constant, .constant): throw unsupported(operation, "of known numbers")
+        }
+    }
+
+    mutating func product(_ operation: Operation) throws -> SourceActivation {
+        switch (try tensor("x", operation), try tensor("y", operation)) {
+        case (.activation(let x), .activation(let y)): return try assembler.multiply([x, y], named: operation.name)
+        case (.activation(let x), .constant(let y)), (.constant(let y), .activation(let x)):
+            return try assembler.multiply(x, by: y, named: operation.name)
+        case (.constant, .constant): throw unsupported(operation, "of known numbers")
+        }
+    }
+
+    /// Of two tensors the greater number, or limits by a known one.
+    mutating func limit(_ operation: Operation, fromBelow: Bool) throws -> SourceActivation {
+        switch (try tensor("x", operation), try tensor("y", operation)) {
+        case (.activation(let x), .activation(let y)) where fromBelow:
+            return try assembler.maximum([x, y], named: operation.name)
+        case (.activation(let x), .constant(let y)), (.constant(let y), .activation(let x)):
+            guard y.count == 1, let number = y.floats.first else {
+                throw unsupported(operation, "by \(y.shape) numbers")
+            }
+            return try assembler.clip(
+                x, from: fromBelow ? number : -.infinity, to: fromBelow ? .infinity : number, named: operation.name)
+        default: throw unsupported(operation, "expected a known limit")
+        }
+    }
+
+    mutating func concatenate(_ operation: Operation) throws -> SourceActivation {
+        let parts = try tensors("values", operation).map { tensor in
+            guard case .activation(let part) = tensor else { throw unsupported(operation, "with known numbers") }
+            return part
+        }
+        guard try !bool("interleave", operation) else { throw unsupported(operation, "with parts that take turns") }
+        return try assembler.concatenate(parts, along: integer("axis", operation) ?? 0, named: operation.name)
+    }
+
+    mutating func split(_ operation: Operation) throws -> [SourceActivation] {
+        let x = try activation("x", operation)
+        let axis = try integer("axis", operation) ?? 0
+        guard let place = x.place(ofAxis: axis) else { throw malformed(operation, "divides along axis \(axis)") }
+        let length = x.dimensions[place]
+        let count = operation.outputs.count
+        let lengths = try integers("split_sizes", operation) ?? Array(repeating: length / max(count, 1), count: count)
+        guard lengths.count == count, lengths.allSatisfy({ $0 > 0 }), lengths.reduce(0, +) == length else {
+            throw malformed(operation, "divides \(length) into \(lengths) for \(count) outputs")
+        }
+        var start = 0
+        return try zip(operation.outputs, lengths).map { name, length in
+            defer { start += length }
+            return try assembler.select(x, along: axis, Array(start..<(start + length)), named: name)
+        }
+    }
+
+    mutating func slice(_ operation: Operation) throws -> SourceActivation {
+        var x = try activation("x", operation)
+        let rank = x.axes.count
+        func numbers(_ parameter: String, _ standard: Int) throws -> [Int] {
+            let found = try integers(parameter, operation) ?? Array(repeating: standard, count: rank)
+            guard found.count == rank else { throw malformed(operation, "has \(found.count) numbers as \(parameter)") }
+            return found
+        }
+        let (begins, ends, steps) = (try numbers("begin", 0), try numbers("end", 0), try numbers("stride", 1))
+        let (toFirst, toLast) = (try numbers("begin_mask", 0), try numbers("end_mask", 0))
+        let squeezed = try numbers("squeeze_mask", 0)
+        for axis in 0..<rank {
+            let (length, step) = (x.dimensions[axis], steps[axis])
+            guard step > 0 else { throw unsupported(operation, "backwards") }
+            func place(_ number: Int) -> Int { min(max(number < 0 ? number + length : number, 0), length) }
+            let first = toFirst[axis] != 0 ? 0 : place(begins[axis])
+            var last = toLast[axis] != 0 ? length : place(ends[axis])
+            if squeezed[axis] != 0 { last = min(first + 1, length) }
+            guard first < last else { throw malformed(operation, "takes nothing of \(x.dimensions)") }
+            x = try assembler.select(
+                x, along: axis, Array(stride(from: first, to: last, by: step)), named: operation.name)
+        }
+        x.axes = x.axes.indices.filter { squeezed[$0] == 0 }.map { x.axes[$0] }
+        return x
+    }
+
+    func transpose(_ operation: Operation) throws -> SourceActivation {
+        var x = try activation("x", operation)
+        let order = (try integers("perm", operation) ?? []).map { $0 < 0 ? $0 + x.axes.count : $0 }
+        guard Set(order) == Set(x.axes.indices), order.count == x.axes.count else {
+            throw malformed(operation, "has the order \(order) for \(x.dimensions)")
+        }
+        let axes = x.axes
+        x.axes = order.map { axes[$0] }
+        return x
+    }
+
+    mutating func reshape(_ operation: Operation) throws -> SourceActivation {
+        let x = try activation("x", operation)
+        let target = try integers("shape", operation) ?? []
+        guard let dimensions = resolved(target, of: x.dimensions) else {
+            throw malformed(operation, "makes \(target) of \(x.dimensions)")
+        }
+        let y = try assembler.reshape(x, to: dimensions, named: operation.name)
+        return try assembler.joiningChannels(of: y, named: operation.name)
+    }
+
+    func flatten(_ operation: Operation) throws -> SourceActivation {
+        let x = try activation("x", operation)
+        let axis = try integer("axis", operation) ?? 1
+        return try assembler.flattenToTwoAxes(x, at: axis, named: operation.name)
+    }
+
+    func squeeze(_ operation: Operation) throws -> SourceActivation {
+        try assembler.squeeze(
+            activation("x", operation), axes: integers("axes", operation), named: operation.name)
+    }
+
+    func expand(_ operation: Operation) throws -> SourceActivation {
+        try assembler.unsqueeze(
+            activation("x", operation), axes: integers("axes", operation) ?? [], named: operation.name)
+    }
+
+    /// The same numbers: all are computed with as 32-bit floating-point ones.
+    func cast(_ operation: Operation) throws -> SourceActivation {
+        let type = try value("dtype", operation)?.text
+        guard ["fp16", "fp32"].contains(type) else {
+            throw unsupported(operation, "to \(type ?? "no type"), expected fp16 or fp32")
+        }
+        return try activation("x", operation)
+    }
+
+    mutating func reduce(_ operation: Operation, _ mode: Reduction) throws -> SourceActivation {
+        let x = try activation("x", operation)
+        return try assembler.reduce(
+            x, mode, over: integers("axes", operation) ?? Array(x.axes.indices),
+            keepingAxes: bool("keep_dims", operation),
+            named: operation.name)
+    }
+}

@@ -1,0 +1,24 @@
+internal import Foundation
+internal import ImprintCore
+internal import ImprintModel
+
+extension ModelFile {
+    /// Checks the model, makes a message of it and writes that at `url`, as `AtomicFile` does.
+    /// - Throws: `ExportError`, `ModelFileError` or `FileError`.
+    func writeExport(to url: URL, _ make: () throws -> WrittenMessage) throws {
+        do {
+            guard detector == nil else { throw ExportError.Problem.detector }
+            try checkFit(network, labels, preprocessing, detector)
+            for entry in parameters.layout.entries { try checkFinite(entry, of: parameters) }
+            let message = try make()
+            guard message.byteCount <= Int32.max else {
+                throw ExportError.Problem.tooLarge(byteCount: message.byteCount)
+            }
+            try AtomicFile.write(to: url) { output in try message.write { try output.write($0) } }
+        } catch let problem as ExportError.Problem {
+            throw ExportError(path: url.path, problem: problem)
+        } catch let problem as ModelFileError.Problem {
+            throw ModelFileError(path: url.path, problem: problem)
+        }
+    }
+}

@@ -1,0 +1,247 @@
+internal import Foundation
+internal import ImprintModel
+internal import ImprintNetwork
+
+/// Operators that are computed where their inputs are known: how exporters find out shapes.
+extension ONNXImporter {
+    /// More numbers than any shape has.
+    ///
+    /// A result has at most as many, or as the largest input: a few bytes cannot ask for all memory.
+    private static let greatestCount = 1 << 16
+
+    /// The result; nil if the operator is none of these, or an input is not known.
+    func computed(_ node: ONNXModel.Node) throws -> Constant? {
+        if node.operation == "Shape" { return try shape(node) }
+        guard Self.computable.contains(node.operation) else { return nil }
+        var inputs: [Constant] = []
+        for place in node.inputs.indices where has(place, node) {
+            guard case .constant(let constant) = try input(place, node) else { return nil }
+            inputs.append(constant)
+        }
+        let limit = inputs.reduce(Self.greatestCount) { max($0, $1.count) }
+        guard let result = try compute(node, inputs, limit), let count = elementCount(result.shape), count <= limit,
+            result.shape.count <= NetworkAssembler.greatestRank
+        else {
+            throw unsupported(node, "of \(inputs.map(\.shape))")
+        }
+        return result
+    }
+
+    static let computable: Set = [
+        "Shape", "Constant", "Identity", "ConstantOfShape", "Cast", "Gather", "Concat", "Slice", "Squeeze", "Unsqueeze",
+        "Reshape",
+        "Transpose", "Add", "Sub", "Mul", "Div", "Min", "Max", "Pow", "Neg", "Abs", "Floor", "Ceil", "Sqrt", "Exp",
+        "Reciprocal",
+    ]
+
+    /// - Parameter limit: How many numbers the result may have.
+    private func compute(_ node: ONNXModel.Node, _ inputs: [Constant], _ limit: Int) throws -> Constant? {
+        switch node.operation {
+        case "Constant": return try written(node)
+        case "Identity": return inputs.first
+        case "ConstantOfShape": return try filled(node, inputs.first?.integers)
+        case "Cast": return cast(node, inputs.first)
+        case "Gather": return gathered(node, inputs, limit)
+        case "Concat": return inputs.joined(along: node.attributes["axis"]?.integer ?? 0, upTo: limit)
+        case "Slice": return try sliced(node, inputs.first, limit)
+        case "Squeeze", "Unsqueeze", "Reshape":
+            return try inputs.first?.reshaped(to: dimensions(of: node, inputs.first?.shape ?? []))
+        case "Transpose": return inputs.first?.transposed(node.attributes["perm"]?.integers)
+        case "Add": return Constant.combined(inputs, upTo: limit, whole: &+, +)
+        case "Sub": return Constant.combined(inputs, upTo: limit, whole: &-, -)
+        case "Mul": return Constant.combined(inputs, upTo: limit, whole: &*, *)
+        case "Div": return Constant.combined(inputs, upTo: limit, whole: { $1 == 0 || $1 == -1 ? 0 &- $0 : $0 / $1 }, /)
+        case "Min": return Constant.combined(inputs, upTo: limit, whole: min, min)
+        case "Max": return Constant.combined(inputs, upTo: limit, whole: max, max)
+        case "Pow":
+            let floats = inputs.map { Constant(shape: $0.shape, floats: $0.floats) }
+            return Constant.combined(floats, upTo: limit, whole: { base, _ in base }, pow)
+        case "Abs": return inputs.first?.mapped(whole: { $0 == .min ? $0 : abs($0) }, abs)
+        case "Exp": return inputs.first?.mapped(whole: { $0 }, exp)
+        case "Reciprocal": return inputs.first?.mapped(whole: { $0 }) { 1 / $0 }
+        case "Neg": return inputs.first?.mapped(whole: { 0 &- $0 }, -)
+        case "Floor": return inputs.first?.mapped(whole: { $0 }) { $0.rounded(.down) }
+        case "Ceil": return inputs.first?.mapped(whole: { $0 }) { $0.rounded(.up) }
+        case "Sqrt": return inputs.first?.mapped(whole: { $0 }) { $0.squareRoot() }
+        default: return nil
+        }
+    }
+
+    /// What Shape gives: known although the image is not; a batch has one image.
+    private func shape(_ node: ONNXModel.Node) throws -> Constant {
+        let all =
+            switch try input(0, node) {
+            case .constant(let constant): constant.shape
+            case .activation(let activation): activation.dimensions
+            }
+        func place(_ name: String, _ usual: Int) -> Int {
+            let given = node.attributes[name]?.integer ?? usual
+            return min(max(given < 0 ? given + all.count : given, 0), all.count)
+        }
+        let (start, end) = (place("start", 0), place("end", all.count))
+        let part = start < end ? Array(all[start..<end]) : []
+        return Constant(shape: [part.count], integers: part)
+    }
+
+    private func written(_ node: ONNXModel.Node) throws -> Constant? {
+        let attributes = node.attributes
+        if let float = attributes["value_float"]?.float { return Constant(shape: [], floats: [float]) }
+        if let integer = attributes["value_int"]?.integer { return Constant(shape: [], integers: [integer]) }
+        if let floats = attributes["value_floats"]?.floats { return Constant(shape: [floats.count], floats: floats) }
+        if let integers = attributes["value_ints"]?.integers {
+            return Constant(shape: [integers.count], integers: integers)
+        }
+        return nil
+    }
+
+    private func filled(_ node: ONNXModel.Node, _ shape: [Int]?) throws -> Constant? {
+        guard let shape, let count = elementCount(shape), count <= Self.greatestCount else { return nil }
+        guard let value = try node.attributes["value"]?.tensor?.constant() else {
+            return Constant(shape: shape, floats: Array(repeating: 0, count: count))
+        }
+        switch value.values {
+        case .floats(let values):
+            return values.first.map { Constant(shape: shape, floats: Array(repeating: $0, count: count)) }
+        case .integers(let values):
+            return values.first.map { Constant(shape: shape, integers: Array(repeating: $0, count: count)) }
+        }
+    }
+
+    private func cast(_ node: ONNXModel.Node, _ constant: Constant?) -> Constant? {
+        guard let constant, let type = node.attributes["to"]?.integer else { return nil }
+        switch type {
+        case 1, 10, 11, 16: return Constant(shape: constant.shape, floats: constant.floats)
+        case 9: return Constant(shape: constant.shape, integers: constant.floats.map { $0 == 0 ? 0 : 1 })
+        default:
+            guard case .floats(let values) = constant.values else { return constant }
+            return Constant(shape: constant.shape, integers: values.map { Int(exactly: $0.rounded(.towardZero)) ?? 0 })
+        }
+    }
+
+    private func gathered(_ node: ONNXModel.Node, _ inputs: [Constant], _ limit: Int) -> Constant? {
+        guard inputs.count == 2, let places = inputs[1].integers else { return nil }
+        let axis = node.attributes["axis"]?.integer ?? 0
+        return inputs[0].gathered(places, along: axis, shape: inputs[1].shape, upTo: limit)
+    }
+
+    private func sliced(_ node: ONNXModel.Node, _ constant: Constant?, _ limit: Int) throws -> Constant? {
+        guard var result = constant else { return nil }
+        for part in try slices(node, of: result.shape) {
+            let places = Array(part.places)
+            guard let next = result.gathered(places, along: part.axis, shape: [places.count], upTo: limit) else {
+                return nil
+            }
+            result = next
+        }
+        return result
+    }
+}
+
+extension ONNXImporter {
+    /// The places along each axis that Slice takes; its limits were attributes up to version 9.
+    func slices(_ node: ONNXModel.Node, of dimensions: [Int]) throws -> [(axis: Int, places: StrideTo<Int>)] {
+        guard let starts = try integers("starts", orInput: 1, node), let ends = try integers("ends", orInput: 2, node)
+        else {
+            throw ImportError.Problem.malformed(reason: "\(node.name) (Slice) has no starts and ends")
+        }
+        let axes = try integers("axes", orInput: 3, node) ?? Array(starts.indices)
+        let steps = try constant(4, node)?.integers ?? starts.map { _ in 1 }
+        guard axes.count == starts.count, ends.count == starts.count, steps.count == starts.count else {
+            throw ImportError.Problem.malformed(
+                reason: "\(node.name) (Slice) has starts, ends, axes and steps of different numbers")
+        }
+        return try axes.indices.map { place in
+            let axis = axes[place] < 0 ? axes[place] + dimensions.count : axes[place]
+            guard dimensions.indices.contains(axis), steps[place] != 0, steps[place].magnitude < 1 << 32 else {
+                throw ImportError.Problem.malformed(reason: "\(node.name) (Slice) has an axis or step that cannot be")
+            }
+            let (length, step) = (dimensions[axis], steps[place])
+            func limited(_ value: Int, _ range: ClosedRange<Int>) -> Int {
+                min(max(value < 0 ? value &+ length : value, range.lowerBound), range.upperBound)
+            }
+            let places =
+                step > 0
+                ? stride(from: limited(starts[place], 0...length), to: limited(ends[place], 0...length), by: step)
+                : stride(
+                    from: limited(starts[place], 0...max(length - 1, 0)),
+                    // Before the first is written as a number so small that it is so from the end too.
+                    to: ends[place] < -length ? -1 : limited(ends[place], 0...max(length - 1, 0)), by: step)
+            return (axis, places)
+        }
+    }
+
+    /// The shape that Reshape, Squeeze, Unsqueeze or Flatten gives a tensor.
+    func dimensions(of node: ONNXModel.Node, _ old: [Int]) throws -> [Int] {
+        func places(_ axes: [Int], of count: Int) throws -> Set<Int> {
+            let places = Set(axes.map { $0 < 0 ? $0 &+ count : $0 })
+            guard places.count == axes.count, places.allSatisfy({ (0..<count).contains($0) }) else {
+                throw ImportError.Problem.malformed(
+                    reason: "\(node.name) (\(node.operation)) has the axes \(axes) of \(old)")
+            }
+            return places
+        }
+        switch node.operation {
+        case "Squeeze":
+            guard let axes = try integers("axes", orInput: 1, node) else { return old.filter { $0 != 1 } }
+            let gone = try places(axes, of: old.count)
+            return old.indices.filter { !gone.contains($0) }.map { old[$0] }
+        case "Unsqueeze":
+            let axes = try integers("axes", orInput: 1, node) ?? []
+            let count = old.count + axes.count
+            let new = try places(axes, of: count)
+            var rest = old[...]
+            return (0..<count).map { new.contains($0) ? 1 : rest.removeFirst() }
+        case "Flatten":
+            let axis = node.attributes["axis"]?.integer ?? 1
+            let place = axis < 0 ? axis + old.count : axis
+            guard (0...old.count).contains(place) else {
+                throw ImportError.Problem.malformed(reason: "\(node.name) (Flatten) has the axis \(axis) of \(old)")
+            }
+            return [old[..<place].reduce(1, *), old[place...].reduce(1, *)]
+        default:
+            guard var new = try integers("shape", orInput: 1, node) else {
+                throw ImportError.Problem.malformed(reason: "\(node.name) (Reshape) has no shape")
+            }
+            let copiesZero = (node.attributes["allowzero"]?.integer ?? 0) == 0
+            for place in new.indices where new[place] == 0 && copiesZero {
+                guard old.indices.contains(place) else {
+                    throw ImportError.Problem.malformed(
+                        reason: "\(node.name) (Reshape) copies an axis that \(old) has not")
+                }
+                new[place] = old[place]
+            }
+            let known = checkedProduct(new.filter { $0 != -1 })
+            guard let known, let all = checkedProduct(old), new.allSatisfy({ $0 >= -1 }),
+                new.count(where: { $0 == -1 }) <= 1
+            else {
+                throw ImportError.Problem.malformed(reason: "\(node.name) (Reshape) gives \(old) the shape \(new)")
+            }
+            if let open = new.firstIndex(of: -1), known > 0 { new[open] = all / known }
+            guard checkedProduct(new) == all else {
+                throw ImportError.Problem.malformed(reason: "\(node.name) (Reshape) gives \(old) the shape \(new)")
+            }
+            return new
+        }
+    }
+}
+
+/// How many numbers a tensor of these lengths has; nil if they cannot be counted, or an empty one claims lengths that are not small.
+///
+/// Whatever walks along the axes of an empty tensor is done in no time then, too.
+func elementCount(_ shape: [Int]) -> Int? {
+    guard let count = checkedProduct(shape) else { return nil }
+    return count > 0 || shape.filter({ $0 != 0 }).reduce(1, *) <= 1 << 16 ? count : nil
+}
+
+/// The product; nil if it is beyond what can be counted, also without factors of 0, or a factor is negative.
+///
+/// So the product of any of the factors can be counted too.
+func checkedProduct(_ factors: [Int]) -> Int? {
+    var product = 1
+    for factor in factors where factor != 0 {
+        let (next, overflow) = product.multipliedReportingOverflow(by: factor)
+        guard factor > 0, !overflow else { return nil }
+        product = next
+    }
+    return factors.contains(0) ? 0 : product
+}

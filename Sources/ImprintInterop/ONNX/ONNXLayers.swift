@@ -1,0 +1,285 @@
+internal import ImprintModel
+internal import ImprintNetwork
+
+/// The operators that become layers with weights or windows.
+extension ONNXImporter {
+    /// Conv.
+    mutating func convolve(_ node: ONNXModel.Node) throws -> SourceActivation {
+        let x = try activation(0, node)
+        let weight = try known(1, node)
+        let dilation = try size(node, "dilations") ?? 1
+        let kernel = Size2D(height: weight.shape.dropFirst(2).first ?? 1, width: weight.shape.last ?? 1)
+        let sliding = NetworkAssembler.Sliding(
+            stride: try size(node, "strides") ?? 1,
+            padding: try padding(node, over: x.shape, kernel: kernel, dilation: dilation), dilation: dilation,
+            groups: node.attributes["group"]?.integer ?? 1)
+        return try assembler.convolve(
+            x, sliding, weight: weight, bias: try constant(2, node)?.floats, named: node.name)
+    }
+
+    /// ConvTranspose.
+    mutating func convolveTransposed(_ node: ONNXModel.Node) throws -> SourceActivation {
+        let x = try activation(0, node)
+        let weight = try known(1, node)
+        let kernel = Size2D(height: weight.shape.dropFirst(2).first ?? 1, width: weight.shape.last ?? 1)
+        let (stride, dilation) = (try size(node, "strides") ?? 1, try size(node, "dilations") ?? 1)
+        let outputPadding = try size(node, "output_padding") ?? 0
+        let sliding = NetworkAssembler.Sliding(
+            stride: stride,
+            padding: try transposedPadding(
+                node, over: x.shape, kernel: kernel, stride: stride, dilation: dilation, outputPadding: outputPadding),
+            dilation: dilation, groups: node.attributes["group"]?.integer ?? 1)
+        return try assembler.convolveTransposed(
+            x, sliding, outputPadding: outputPadding, weight: weight, bias: try constant(2, node)?.floats,
+            named: node.name)
+    }
+
+    /// The border that is cut off the result: what `output_shape`, `auto_pad` and `pads` say, in this order.
+    private func transposedPadding(
+        _ node: ONNXModel.Node, over shape: TensorShape, kernel: Size2D, stride: Size2D, dilation: Size2D,
+        outputPadding: Size2D
+    ) throws -> Padding {
+        let automatic = node.attributes["auto_pad"]?.text ?? "NOTSET"
+        var output = try size(node, "output_shape")
+        if output == nil {
+            guard automatic.hasPrefix("SAME") else {
+                return try padding(node, over: shape, kernel: kernel, dilation: dilation)
+            }
+            let product = { (length: Int, stride: Int) in length.multipliedReportingOverflow(by: stride).partialValue }
+            output = Size2D(
+                height: product(shape.height, stride.height), width: product(shape.width, stride.width))
+        }
+        guard let output else { return .valid }
+        func border(_ input: Int, _ output: Int, _ kernel: Int, _ stride: Int, _ dilation: Int, _ extra: Int) -> Int {
+            // What a property may not be is told by the layer.
+            let isInRange = [kernel, stride, dilation].allSatisfy { (1...(1 << 15)).contains($0) }
+            guard isInRange, (0..<stride).contains(extra), (1...(1 << 30)).contains(output) else { return -1 }
+            return (input - 1) * stride + (kernel - 1) * dilation + 1 + extra - output
+        }
+        let rows = border(
+            shape.height, output.height, kernel.height, stride.height, dilation.height, outputPadding.height)
+        let columns = border(
+            shape.width, output.width, kernel.width, stride.width, dilation.width, outputPadding.width)
+        guard rows >= 0, columns >= 0 else {
+            throw unsupported(
+                node, "a result of \(output) pixels, expected at most what kernel, strides and output_padding give")
+        }
+        // Of an odd border the one more comes first, save with SAME_UPPER.
+        let isUpper = automatic == "SAME_UPPER"
+        let (top, left) = isUpper ? (rows / 2, columns / 2) : (rows - rows / 2, columns - columns / 2)
+        return .explicit(top: top, left: left, bottom: rows - top, right: columns - left)
+    }
+
+    /// MaxPool and AveragePool.
+    mutating func pool(_ node: ONNXModel.Node, isMax: Bool) throws -> SourceActivation {
+        let x = try assembler.picture(activation(0, node), for: node.name)
+        guard let kernel = try size(node, "kernel_shape") else {
+            throw ImportError.Problem.malformed(reason: "\(node.name) (\(node.operation)) has no kernel_shape")
+        }
+        guard try size(node, "dilations") ?? 1 == 1 else { throw unsupported(node, "dilations, expected none") }
+        guard node.outputs.dropFirst().allSatisfy(\.isEmpty) else {
+            throw unsupported(node, "a second result, expected the largest values alone")
+        }
+        let stride = try size(node, "strides") ?? 1
+        let padding = try padding(node, over: x.shape, kernel: kernel, dilation: 1)
+        let roundsUp = (node.attributes["ceil_mode"]?.integer ?? 0) != 0
+        if isMax {
+            return try assembler.add(
+                MaxPool(kernelSize: kernel, stride: stride, padding: padding, roundsUp: roundsUp), named: node.name,
+                to: [x])
+        }
+        // One window over all of the image is the mean of it, whatever its size.
+        if kernel == Size2D(height: x.shape.height, width: x.shape.width), padding.isNone {
+            return try assembler.add(GlobalAveragePool(), named: node.name, to: [x])
+        }
+        return try assembler.add(
+            AveragePool(
+                kernelSize: kernel, stride: stride, padding: padding,
+                countsPadding: (node.attributes["count_include_pad"]?.integer ?? 0) != 0, roundsUp: roundsUp),
+            named: node.name, to: [x])
+    }
+
+    /// Gemm, α · A · B + β · C, with A of the image.
+    mutating func gemm(_ node: ONNXModel.Node) throws -> SourceActivation {
+        let x = try activation(0, node)
+        guard (node.attributes["transA"]?.integer ?? 0) == 0 else { throw unsupported(node, "transA, expected 0") }
+        let weight = try known(1, node)
+        let isTurned = (node.attributes["transB"]?.integer ?? 0) != 0
+        let outputs = isTurned ? weight.shape.first : weight.shape.last
+        var bias = try constant(2, node)?.floats
+        if let values = bias, values.count == 1, let outputs {
+            bias = Array(repeating: values[0], count: outputs)
+        }
+        guard bias == nil || bias?.count == outputs else {
+            throw unsupported(node, "\(bias?.count ?? 0) addends for \(outputs ?? 0) outputs, expected one for each")
+        }
+        if let beta = node.attributes["beta"]?.float, beta != 1 { bias = bias?.map { $0 * beta } }
+        return try product(
+            x, weight, isTurned: isTurned, factor: node.attributes["alpha"]?.float ?? 1, bias: bias, node)
+    }
+
+    /// MatMul, with known numbers on the right.
+    mutating func matrixProduct(_ node: ONNXModel.Node) throws -> SourceActivation {
+        try product(activation(0, node), known(1, node), isTurned: false, factor: 1, bias: nil, node)
+    }
+
+    /// x · weight + bias, along x's last axis; weight [inputs, outputs], or turned [outputs, inputs].
+    private mutating func product(
+        _ x: SourceActivation, _ weight: Constant, isTurned: Bool, factor: Float, bias: [Float]?,
+        _ node: ONNXModel.Node
+    ) throws -> SourceActivation {
+        guard weight.shape.count == 2, x.axes.count >= 2 else {
+            throw unsupported(node, "of \(x.dimensions) and \(weight.shape), expected a matrix on the right")
+        }
+        let (outputs, inputs) = isTurned ? (weight.shape[0], weight.shape[1]) : (weight.shape[1], weight.shape[0])
+        guard inputs == x.dimensions.last, inputs > 0, outputs > 0 else {
+            throw ImportError.Problem.malformed(reason: "\(node.name) multiplies \(x.dimensions) by \(weight.shape)")
+        }
+        var values = weight.floats
+        if factor != 1 { values = values.map { $0 * factor } }
+        if !isTurned { values = transposed(values, rows: inputs, columns: outputs) }
+        return try assembler.matrixProduct(x, weight: values, outputs: outputs, bias: bias, named: node.name)
+    }
+
+    /// LayerNormalization over the last axes, from `axis` on.
+    mutating func normalizeLayer(_ node: ONNXModel.Node) throws -> SourceActivation {
+        guard node.outputs.dropFirst().allSatisfy(\.isEmpty) else {
+            throw unsupported(node, "with the mean and the deviation as results, expected the normalized values only")
+        }
+        let (x, axis) = (try activation(0, node), node.attributes["axis"]?.integer ?? -1)
+        guard let first = x.place(ofAxis: axis) else {
+            throw ImportError.Problem.malformed(reason: "\(node.name) has the axis \(axis) of \(x.dimensions)")
+        }
+        let lengths = Array(x.dimensions[first...])
+        return try assembler.normalizeLayer(
+            x, over: Array(first..<x.axes.count), scale: broadcast(known(1, node), to: lengths, node),
+            shift: constant(2, node).map { try broadcast($0, to: lengths, node) },
+            epsilon: node.attributes["epsilon"]?.float ?? 1e-5, named: node.name)
+    }
+
+    /// The numbers of a constant broadcast to a shape, as in NumPy; one number stays one.
+    private func broadcast(_ constant: Constant, to shape: [Int], _ node: ONNXModel.Node) throws -> [Float] {
+        let numbers = constant.floats
+        if numbers.count == 1 || constant.shape == shape { return numbers }
+        // A leading axis may be that of the batch, of length 1.
+        let own = Array(constant.shape.drop { $0 == 1 })
+        let zeros = Constant(shape: shape, floats: Array(repeating: 0, count: shape.reduce(1, *)))
+        let sum = Constant.combined(
+            [Constant(shape: own, floats: numbers), zeros], upTo: zeros.floats.count, whole: +, +)
+        guard let sum, sum.shape == shape else {
+            throw ImportError.Problem.malformed(
+                reason:
+                    "\(node.name) has a scale or shift of the shape \(constant.shape), expected one that broadcasts to \(shape)"
+            )
+        }
+        return sum.floats
+    }
+
+    /// Gelu.
+    mutating func gelu(_ node: ONNXModel.Node) throws -> SourceActivation {
+        let approximation = node.attributes["approximate"]?.text ?? "none"
+        guard ["none", "tanh"].contains(approximation) else {
+            throw unsupported(node, "approximate \(approximation), expected none or tanh")
+        }
+        return try assembler.add(
+            GELU(approximatesTanh: approximation == "tanh"), named: node.name, to: [activation(0, node)])
+    }
+
+    /// BatchNormalization with known statistics.
+    mutating func normalize(_ node: ONNXModel.Node) throws -> SourceActivation {
+        guard (node.attributes["training_mode"]?.integer ?? 0) == 0 else {
+            throw unsupported(node, "training_mode; export the model for inference")
+        }
+        var x = try activation(0, node)
+        if x.axes.count == 2, x.length(of: x.axes[1]) == x.shape.count {
+            x = try assembler.vector(x, named: node.name)
+        }
+        let epsilon = node.attributes["epsilon"]?.float ?? 1e-5
+        let (scale, shift) = (try known(1, node).floats, try known(2, node).floats)
+        let (mean, variance) = (try known(3, node).floats, try known(4, node).floats)
+        if x.axes.count > 1, let x = x.withChannels(at: 1) {
+            return try assembler.normalize(
+                x, scale: scale, shift: shift, mean: mean, variance: variance, epsilon: epsilon, named: node.name)
+        }
+        guard x.axes.count > 1, x.length(of: x.axes[1]) == 1, scale.count == 1, shift.count == 1, mean.count == 1,
+            variance.count == 1
+        else {
+            throw unsupported(node, "along \(x.axesInWords), expected channels second")
+        }
+        // The second axis has length 1 and the channels are another: all values share one mean and one variance.
+        let factor = scale[0] / (variance[0] + epsilon).squareRoot()
+        let scaled = try assembler.multiply(x, by: Constant(shape: [], floats: [factor]), named: node.name)
+        return try assembler.add(
+            scaled, Constant(shape: [], floats: [shift[0] - mean[0] * factor]), named: node.name)
+    }
+
+    /// PRelu.
+    mutating func parametricReLU(_ node: ONNXModel.Node) throws -> SourceActivation {
+        var x = try activation(0, node)
+        let slope = try known(1, node)
+        if slope.count == 1 {
+            return try assembler.add(
+                PReLU(isShared: true), named: node.name, to: [x], numbers: ["slope": slope.floats])
+        }
+        if x.axes.count == 2, case .flat = x.axes[1] { x = try assembler.vector(x, named: node.name) }
+        let (extent, slopes) = try assembler.spread(slope, over: x, for: node.name)
+        guard extent == .channels else { throw unsupported(node, "slopes that differ from place to place") }
+        return try assembler.add(PReLU(), named: node.name, to: [x], numbers: ["slope": slopes])
+    }
+
+    /// Clip, whose limits were attributes up to version 6.
+    mutating func clip(_ node: ONNXModel.Node) throws -> SourceActivation {
+        let x = try activation(0, node)
+        let least = try constant(1, node)?.floats.first ?? node.attributes["min"]?.float ?? -.infinity
+        let greatest = try constant(2, node)?.floats.first ?? node.attributes["max"]?.float ?? .infinity
+        return try assembler.clip(x, from: least, to: greatest, named: node.name)
+    }
+
+    /// Two whole numbers, those of the rows first; one axis more or less than two is no image's.
+    private func size(_ node: ONNXModel.Node, _ name: String) throws -> Size2D? {
+        guard let attribute = node.attributes[name] else { return nil }
+        guard attribute.integers.count == 2 else {
+            throw unsupported(node, "\(name) \(attribute.integers), expected two")
+        }
+        return Size2D(height: attribute.integers[0], width: attribute.integers[1])
+    }
+
+    /// What `auto_pad` and `pads` say.
+    private func padding(
+        _ node: ONNXModel.Node, over shape: TensorShape, kernel: Size2D, dilation: Size2D
+    ) throws -> Padding {
+        switch node.attributes["auto_pad"]?.text ?? "NOTSET" {
+        case "NOTSET", "":
+            guard let pads = node.attributes["pads"]?.integers else { return .valid }
+            guard pads.count == 4 else { throw unsupported(node, "pads \(pads), expected four") }
+            return pads == [0, 0, 0, 0]
+                ? .valid : .explicit(top: pads[0], left: pads[1], bottom: pads[2], right: pads[3])
+        case "VALID": return .valid
+        case "SAME_UPPER": return .same
+        case "SAME_LOWER":
+            // Of an odd border the one more comes first, which no rule of the network's own does.
+            let stride = try size(node, "strides") ?? 1
+            let rows = Self.border(shape.height, kernel.height, stride.height, dilation.height)
+            let columns = Self.border(shape.width, kernel.width, stride.width, dilation.width)
+            return .explicit(
+                top: rows - rows / 2, left: columns - columns / 2, bottom: rows / 2, right: columns / 2)
+        case let other: throw unsupported(node, "auto_pad \(other)")
+        }
+    }
+
+    /// The border on both sides together with which a window gives one number for each `stride` of `length`.
+    private static func border(_ length: Int, _ kernel: Int, _ stride: Int, _ dilation: Int) -> Int {
+        // What no window may be is told by the layer.
+        guard [kernel, stride, dilation].allSatisfy({ (1...(1 << 15)).contains($0) }) else { return 0 }
+        return max(((length + stride - 1) / stride - 1) * stride + (kernel - 1) * dilation + 1 - length, 0)
+    }
+}
+
+/// A matrix turned round, row by row.
+private func transposed(_ values: [Float], rows: Int, columns: Int) -> [Float] {
+    var result = [Float](repeating: 0, count: values.count)
+    for row in 0..<rows {
+        for column in 0..<columns { result[column * rows + row] = values[row * columns + column] }
+    }
+    return result
+}

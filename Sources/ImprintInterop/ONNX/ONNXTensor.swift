@@ -1,0 +1,165 @@
+internal import Foundation
+
+extension ONNXModel {
+    /// Numbers in an ONNX file, or in a file beside it, where they stay until they are asked for.
+    struct Tensor {
+        private(set) var name = ""
+        private(set) var shape: [Int] = []
+        private var type = 0
+        /// The elements as they lie in memory, the lowest byte first; the others have fields by their types.
+        private var raw: Range<Int>?
+        private var external: [String: String] = [:]
+        private var isExternal = false
+        private let message: WireMessage
+
+        init(_ message: WireMessage) throws {
+            self.message = message
+            try message.forEachField { field in
+                switch field.number {
+                case 1: try field.append(to: &shape, limit: 16, of: "axes")
+                case 2: type = try field.integer()
+                case 8: name = try field.string()
+                case 9: raw = try field.bytes()
+                case 13:
+                    external.merge(try [field.message().stringPair()]) { $1 }
+                    if external.count > 16 { throw WireProblem.tooMany(what: "properties of a tensor", limit: 16) }
+                case 14: isExternal = try field.integer() == 1
+                default: break
+                }
+            }
+        }
+
+        /// Whole numbers that shapes and places need at most; one takes a byte of a file and eight of memory.
+        private static let greatestWholeCount = 1 << 16
+
+        /// Whether elements of a type are floating-point numbers; nil if no classifier has them.
+        private static let isFloat = [
+            1: true, 2: false, 3: false, 4: false, 5: false, 6: false, 7: false, 9: false, 10: true, 11: true,
+            12: false, 13: false, 16: true,
+        ]
+
+        /// The name of the other file that holds the numbers.
+        var location: String? { isExternal ? external["location"] ?? "" : nil }
+
+        /// The numbers.
+        /// - Throws: `ImportError.Problem` if they are not as many as the shape says, or of a type that no classifier needs.
+        func constant() throws -> Constant {
+            guard let count = elementCount(shape), count < 1 << 40 else { throw problem("the shape \(shape)") }
+            guard let isFloat = Self.isFloat[type] else { throw unsupported("elements of the type \(type)") }
+            guard isFloat || count <= Self.greatestWholeCount else {
+                throw unsupported("\(count) whole numbers, expected weights as floating-point ones")
+            }
+            if isExternal { return try numbers(in: externalFile(), count: count) }
+            if let raw { return try numbers(in: (message.file, raw), count: count) }
+            let constant = try stored(count: count)
+            guard constant.count == count else { throw problem("\(constant.count) numbers for the shape \(shape)") }
+            return constant
+        }
+
+        /// The numbers in the fields for their type.
+        private func stored(count: Int) throws -> Constant {
+            let expected = "numbers, as its shape \(shape) says"
+            var (floats, integers): ([Float], [Int]) = ([], [])
+            // Each takes a byte of the file at least.
+            guard count <= message.range.count else { throw problem("no \(count) numbers") }
+            try message.forEachField { field in
+                switch (field.number, type) {
+                case (4, 1): try field.append(to: &floats)
+                case (10, 11): try field.append(doublesTo: &floats)
+                // Of 16-bit floating-point numbers these are the bits.
+                case (5, 10):
+                    try field.append(to: &floats, limit: count, of: expected) {
+                        Float(Float16(bitPattern: UInt16(truncatingIfNeeded: $0)))
+                    }
+                case (5, 16):
+                    try field.append(to: &floats, limit: count, of: expected) {
+                        Float(bitPattern: UInt32(truncatingIfNeeded: $0) << 16)
+                    }
+                case (5, 2), (5, 3), (5, 4), (5, 5), (5, 6), (5, 9), (7, 7), (11, 12), (11, 13):
+                    try field.append(to: &integers, limit: count, of: expected)
+                default: break
+                }
+            }
+            return [1, 10, 11, 16].contains(type)
+                ? Constant(shape: shape, floats: floats) : Constant(shape: shape, integers: integers)
+        }
+
+        private func numbers(in part: (file: MappedFile, range: Range<Int>), count: Int) throws -> Constant {
+            let (file, range) = part
+            let sizes = [1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8, 16: 2]
+            guard let size = sizes[type] else { throw problem("elements of the type \(type)") }
+            guard range.count == count * size else {
+                throw problem("\(range.count) bytes for the shape \(shape), expected \(count * size)")
+            }
+            func whole<Number: FixedWidthInteger>(_ type: Number.Type) -> Constant {
+                Constant(
+                    shape: shape,
+                    integers: stride(from: range.lowerBound, to: range.upperBound, by: size).map {
+                        Int(truncatingIfNeeded: file.load(type, at: $0))
+                    })
+            }
+            // Floating-point numbers of 32 and 16 bits are checked if they are read.
+            if type != 1 && type != 10 { try ImportError.Problem.checkMemory(forNumbers: count) }
+            switch type {
+            case 1: return Constant(shape: shape, floats: try file.floats(range))
+            case 2, 9: return whole(UInt8.self)
+            case 3: return whole(Int8.self)
+            case 4: return whole(UInt16.self)
+            case 5: return whole(Int16.self)
+            case 6: return whole(Int32.self)
+            case 10: return Constant(shape: shape, floats: try file.halves(range))
+            case 11:
+                return Constant(
+                    shape: shape,
+                    floats: stride(from: range.lowerBound, to: range.upperBound, by: 8).map {
+                        Float(Double(bitPattern: file.load(UInt64.self, at: $0)))
+                    })
+            case 12: return whole(UInt32.self)
+            case 16:
+                return Constant(
+                    shape: shape,
+                    floats: stride(from: range.lowerBound, to: range.upperBound, by: 2).map {
+                        Float(bitPattern: UInt32(file.load(UInt16.self, at: $0)) << 16)
+                    })
+            default: return whole(Int64.self)
+            }
+        }
+
+        /// The part of another file that holds the numbers; that file lies in the folder of the model.
+        ///
+        /// A name that leads out of it, by steps up, from the root or by a link, is refused: a model must not make its reader open what
+        /// else is on the machine.
+        func externalFile() throws -> (MappedFile, Range<Int>) {
+            guard let location = external["location"], !location.isEmpty else { throw problem("no file that holds it") }
+            let folder = URL(filePath: message.file.path).deletingLastPathComponent().resolvingSymlinksInPath()
+                .standardizedFileURL
+            let url = folder.appending(path: location).resolvingSymlinksInPath().standardizedFileURL
+            let parts = location.split(separator: "/", omittingEmptySubsequences: false)
+            guard !location.hasPrefix("/"), !parts.contains(".."), !location.utf8.contains(0),
+                url.pathComponents.starts(with: folder.pathComponents),
+                url != folder
+            else {
+                throw problem("its numbers in \(location.debugDescription), expected a file in the model's folder")
+            }
+            let other = try MappedFile(contentsOf: url)
+            let offset = external["offset"].map { Int($0) } ?? 0
+            guard let offset, offset >= 0, offset <= other.count else { throw problem("an offset beyond \(location)") }
+            let length = external["length"].map { Int($0) } ?? other.count - offset
+            guard let length, length >= 0, length <= other.count - offset else {
+                throw problem("more numbers than \(location) holds")
+            }
+            return (other, offset..<(offset + length))
+        }
+
+        /// A tensor that is valid, but of a kind that no network here has.
+        private func unsupported(_ what: String) -> ImportError.Problem {
+            .unsupported([
+                .init(operation: "tensor", node: name, reason: "the tensor \(name.debugDescription) has \(what)")
+            ])
+        }
+
+        private func problem(_ what: String) -> ImportError.Problem {
+            .malformed(reason: "the tensor \(name.debugDescription) has \(what)")
+        }
+    }
+}

@@ -1,0 +1,124 @@
+internal import ImprintModel
+
+/// A layer normalization that a file writes out as (x − mean(x)) / √(mean((x − mean(x))²) + ε).
+///
+/// Exporters did so before operator set 17. A factor and an addend that follow are operators of their own, which the importer folds into it.
+struct WrittenNormalization {
+    /// The name of x.
+    let input: String
+    /// The axes of the means, as the file has them.
+    let axes: [Int]
+    let epsilon: Float
+    /// The indices of the nodes before the last one; no other node reads their results.
+    fileprivate let parts: [Int]
+
+    /// The normalizations of a graph by the index of their last node, the division.
+    static func all(in graph: ONNXModel.Graph) throws -> [Int: WrittenNormalization] {
+        // A graph without a square root has no such normalization.
+        guard graph.nodes.contains(where: { $0.operation == "Sqrt" }) else { return [:] }
+        let search = Search(graph)
+        var found: [Int: WrittenNormalization] = [:]
+        for index in graph.nodes.indices where graph.nodes[index].operation == "Div" {
+            found[index] = try search.normalization(endingAt: index)
+        }
+        return found
+    }
+}
+
+extension [Int: WrittenNormalization] {
+    /// The indices of the nodes that the normalizations replace.
+    var replaced: Set<Int> { Set(values.flatMap(\.parts)) }
+}
+
+/// The nodes of a graph by what they make and read.
+private struct Search {
+    private let nodes: [ONNXModel.Node]
+    private var makers: [String: Int] = [:]
+    private var readers: [String: Set<Int>] = [:]
+    private var tensors: [String: ONNXModel.Tensor] = [:]
+    private let outputs: Set<String>
+
+    init(_ graph: ONNXModel.Graph) {
+        nodes = graph.nodes
+        outputs = Set(graph.outputs.map(\.name))
+        for tensor in graph.initializers { tensors[tensor.name] = tensor }
+        for (index, node) in nodes.enumerated() {
+            if node.operation == "Constant", let tensor = node.attributes["value"]?.tensor,
+                let name = node.outputs.first
+            {
+                tensors[name] = tensor
+            }
+            for name in node.outputs { makers[name] = index }
+            for name in node.inputs { readers[name, default: []].insert(index) }
+        }
+    }
+
+    func normalization(endingAt last: Int) throws -> WrittenNormalization? {
+        guard let (dividend, divisor) = pair(nodes[last]),
+            let difference = node("Sub", making: dividend), let (x, mean) = pair(nodes[difference]),
+            let firstMean = node("ReduceMean", making: mean), nodes[firstMean].inputs.first == x,
+            let root = node("Sqrt", making: divisor), let radicand = nodes[root].inputs.first,
+            let sum = node("Add", making: radicand), let (variance, epsilon) = try shifted(nodes[sum]),
+            let secondMean = node("ReduceMean", making: variance), let square = nodes[secondMean].inputs.first,
+            let power = try squaring(dividend, making: square),
+            let axes = try axes(firstMean), try self.axes(secondMean) == axes
+        else { return nil }
+        let parts = [difference, firstMean, root, sum, secondMean, power]
+        let all = Set(parts + [last])
+        let isPrivate = parts.allSatisfy { part in
+            nodes[part].outputs.allSatisfy { name in
+                makers[name] == part && !outputs.contains(name) && readers[name]?.isSubset(of: all) ?? true
+            }
+        }
+        return isPrivate ? WrittenNormalization(input: x, axes: axes, epsilon: epsilon, parts: parts) : nil
+    }
+
+    private func node(_ operation: String, making name: String) -> Int? {
+        guard let index = makers[name], nodes[index].operation == operation, nodes[index].outputs == [name] else {
+            return nil
+        }
+        return index
+    }
+
+    private func pair(_ node: ONNXModel.Node) -> (String, String)? {
+        node.inputs.count == 2 ? (node.inputs[0], node.inputs[1]) : nil
+    }
+
+    /// The name of a sum's tensor and the known number, greater than 0, that is added to it.
+    private func shifted(_ node: ONNXModel.Node) throws -> (String, Float)? {
+        guard let (first, second) = pair(node) else { return nil }
+        for (tensor, addend) in [(first, second), (second, first)] {
+            if let value = try number(addend), value > 0, value.isFinite { return (tensor, value) }
+        }
+        return nil
+    }
+
+    /// The node that makes `square` as the square of `value`.
+    private func squaring(_ value: String, making square: String) throws -> Int? {
+        if let product = node("Mul", making: square), nodes[product].inputs == [value, value] { return product }
+        guard let power = node("Pow", making: square), let (base, exponent) = pair(nodes[power]), base == value,
+            try number(exponent) == 2
+        else { return nil }
+        return power
+    }
+
+    /// The axes of a mean that keeps them.
+    private func axes(_ index: Int) throws -> [Int]? {
+        let node = nodes[index]
+        guard node.attributes["keepdims"]?.integer ?? 1 != 0 else { return nil }
+        if let axes = node.attributes["axes"] { return axes.integers }
+        guard node.inputs.count == 2, let tensor = tensors[node.inputs[1]], tensor.shape.count == 1,
+            tensor.shape[0] <= NetworkAssembler.greatestRank
+        else { return nil }
+        return try tensor.constant().integers
+    }
+
+    /// A known number that stands alone.
+    private func number(_ name: String) throws -> Float? {
+        if let tensor = tensors[name] {
+            guard tensor.shape.allSatisfy({ $0 == 1 }) else { return nil }
+            return try tensor.constant().floats.first
+        }
+        return node("Constant", making: name).flatMap { nodes[$0].attributes["value_float"]?.float }
+    }
+}

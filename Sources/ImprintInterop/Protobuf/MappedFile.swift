@@ -1,0 +1,116 @@
+internal import CImprintKernels
+internal import Foundation
+internal import ImprintCore
+internal import ImprintModel
+
+/// A file's bytes, read from the disk if they are looked at and not copied before.
+///
+/// A process whose mapped file shrinks dies of it, so that a file that is being written must not be read like this: models to import are
+/// finished files.
+final class MappedFile: Sendable {
+    /// The file's path, for messages.
+    let path: String
+    /// How many bytes there are.
+    let count: Int
+    // Never written; gone when the last reader is.
+    private nonisolated(unsafe) let base: UnsafeRawPointer?
+    private let isMapped: Bool
+
+    /// Maps the file at `url`.
+    /// - Throws: `FileError` if it cannot be read.
+    init(contentsOf url: URL) throws(FileError) {
+        path = url.path(percentEncoded: false)
+        // Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
+        let descriptor = retryingInterrupts { [path] in open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
+        guard descriptor >= 0 else { throw .cannotRead(path, errno: errno) }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw .cannotRead(path, errno: errno) }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw .cannotRead(path: path, reason: "it is a folder, device or pipe, not a file")
+        }
+        count = Int(status.st_size)
+        isMapped = true
+        guard count > 0 else {
+            base = nil
+            return
+        }
+        guard let mapped = mmap(nil, count, PROT_READ, MAP_PRIVATE, descriptor, 0), mapped != MAP_FAILED else {
+            throw .cannotRead(path, errno: errno)
+        }
+        base = UnsafeRawPointer(mapped)
+    }
+
+    /// The bytes of a file that is in memory already.
+    init(_ bytes: [UInt8], named name: String) {
+        path = name
+        count = bytes.count
+        isMapped = false
+        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 16)
+        copy.copyBytes(from: bytes)
+        base = UnsafeRawPointer(copy.baseAddress)
+    }
+
+    deinit {
+        guard let base = base.map(UnsafeMutableRawPointer.init(mutating:)) else { return }
+        if isMapped { munmap(base, count) } else { base.deallocate() }
+    }
+
+    subscript(place: Int) -> UInt8 {
+        precondition(place >= 0 && place < count, "byte \(place) is beyond the file's \(count)")
+        return base!.load(fromByteOffset: place, as: UInt8.self)
+    }
+
+    /// The bytes of a part of the file, which must lie within it.
+    func bytes(_ range: Range<Int>) -> UnsafeRawBufferPointer {
+        precondition(range.lowerBound >= 0 && range.upperBound <= count, "\(range) is beyond the file's \(count) bytes")
+        return UnsafeRawBufferPointer(start: base.map { $0 + range.lowerBound }, count: range.count)
+    }
+
+    /// A whole number, the lowest byte first, at a place of any alignment.
+    func load<Number: FixedWidthInteger>(_ type: Number.Type, at place: Int) -> Number {
+        Number(littleEndian: bytes(place..<(place + MemoryLayout<Number>.size)).loadUnaligned(as: type))
+    }
+
+    /// A part of the file as text; nil if it is not UTF-8.
+    func text(_ range: Range<Int>) -> String? { String(validating: bytes(range), as: UTF8.self) }
+
+    /// A part of the file, a multiple of four bytes, as 32-bit floating-point numbers.
+    /// - Throws: `ImportError.Problem.outOfMemory`.
+    func floats(_ range: Range<Int>) throws(ImportError.Problem) -> [Float] {
+        try ImportError.Problem.checkMemory(forNumbers: range.count / 4)
+        defer { letGo(range) }
+        return [Float](unsafeUninitializedCapacity: range.count / 4) { values, initialized in
+            UnsafeMutableRawBufferPointer(values).copyMemory(
+                from: UnsafeRawBufferPointer(rebasing: bytes(range)[..<(range.count / 4 * 4)]))
+            initialized = range.count / 4
+        }
+    }
+
+    /// A part of the file, a multiple of two bytes, of 16-bit floating-point numbers.
+    /// - Throws: `ImportError.Problem.outOfMemory`.
+    func halves(_ range: Range<Int>) throws(ImportError.Problem) -> [Float] {
+        let count = range.count / 2
+        try ImportError.Problem.checkMemory(forNumbers: count)
+        defer { letGo(range) }
+        // They may lie at odd places, where none can be read.
+        var halves = [UInt16](repeating: 0, count: min(count, EncodedFloats.partLength))
+        return [Float](unsafeUninitializedCapacity: count) { values, initialized in
+            for first in stride(from: 0, to: count, by: EncodedFloats.partLength) {
+                let length = min(EncodedFloats.partLength, count - first)
+                let start = range.lowerBound + 2 * first
+                halves.withUnsafeMutableBytes { $0.copyMemory(from: bytes(start..<(start + 2 * length))) }
+                imprint_float16_to_float32(halves, values.baseAddress.map { $0 + first }, length)
+            }
+            initialized = count
+        }
+    }
+
+    /// Lets the system take back the memory of a large part that was read; it comes from the disk again if it is looked at again.
+    private func letGo(_ range: Range<Int>) {
+        let page = Int(getpagesize())
+        let (start, end) = ((range.lowerBound + page - 1) / page * page, range.upperBound / page * page)
+        guard isMapped, end - start >= 1 << 20, let base else { return }
+        madvise(UnsafeMutableRawPointer(mutating: base) + start, end - start, MADV_DONTNEED)
+    }
+}

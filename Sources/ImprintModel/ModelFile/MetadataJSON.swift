@@ -1,0 +1,79 @@
+import Foundation
+internal import ImprintCore
+
+// JSON as it stands in a model file's metadata: keys sorted, so that equal values give equal texts, and the numbers
+// that JSON lacks (a loss that diverged, say) as words, so that no number can keep a file from being saved.
+
+private let notANumber = "NaN"
+private let infinity = "Infinity"
+private let negativeInfinity = "-Infinity"
+
+/// The JSON of `value`.
+package func json(_ value: some Encodable) throws -> String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    encoder.nonConformingFloatEncodingStrategy = .convertToString(
+        positiveInfinity: infinity, negativeInfinity: negativeInfinity, nan: notANumber)
+    return String(decoding: try encoder.encode(value), as: UTF8.self)
+}
+
+/// The value that stands as JSON under `key`.
+func value<Value: Decodable>(
+    _ key: String, in texts: [String: String]
+) throws(ModelFileError.Problem) -> Value {
+    guard let text = texts[key] else { throw .missingMetadata(key: key) }
+    guard nestingDepth(text) <= 64 else {
+        throw .invalidMetadata(key: key, reason: "it is nested more than 64 levels deep")
+    }
+    let decoder = JSONDecoder()
+    decoder.nonConformingFloatDecodingStrategy = .convertFromString(
+        positiveInfinity: infinity, negativeInfinity: negativeInfinity, nan: notANumber)
+    do {
+        return try decoder.decode(Value.self, from: Data(text.utf8))
+    } catch let error as DecodingError {
+        throw .invalidMetadata(key: key, reason: explanation(error))
+    } catch {
+        throw .invalidMetadata(key: key, reason: "\(error)")
+    }
+}
+
+/// The digest of a file's metadata, but for the digests that stand there themselves.
+func textDigest(of texts: [String: String]) -> String {
+    let lines = texts.filter { !["imprint.digest", "imprint.textDigest"].contains($0.key) }
+        .sorted { precedes($0.key, $1.key) }.map { "\($0.key)\t\($0.value)\n" }
+    return SHA256.hexadecimal(of: Array(lines.joined().utf8))
+}
+
+/// How deep the brackets of `text` are nested: a bound on a parser's recursion, known before it starts.
+private func nestingDepth(_ text: String) -> Int {
+    var depth = 0
+    var deepest = 0
+    var inString = false
+    var escaped = false
+    for byte in text.utf8 {
+        switch byte {
+        case _ where escaped: escaped = false
+        case UInt8(ascii: "\\"): escaped = inString
+        case UInt8(ascii: "\""): inString.toggle()
+        case _ where inString: break
+        case UInt8(ascii: "["), UInt8(ascii: "{"): depth += 1
+        case UInt8(ascii: "]"), UInt8(ascii: "}"): depth -= 1
+        default: break
+        }
+        deepest = max(deepest, depth)
+    }
+    return deepest
+}
+
+private func explanation(_ error: DecodingError) -> String {
+    func place(_ context: DecodingError.Context) -> String {
+        let path = context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }.joined()
+        return path.isEmpty ? "" : " at \(path)"
+    }
+    return switch error {
+    case .keyNotFound(let key, let context): "\(key.stringValue) is missing\(place(context))"
+    case .typeMismatch(_, let context), .valueNotFound(_, let context): "a value of the wrong type\(place(context))"
+    case .dataCorrupted(let context): "\(context.debugDescription)\(place(context))"
+    @unknown default: "\(error)"
+    }
+}

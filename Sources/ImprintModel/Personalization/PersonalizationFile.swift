@@ -1,0 +1,177 @@
+internal import CImprintKernels
+public import Foundation
+
+/// The keys of a personalization's metadata.
+private enum Key {
+    static let base = "imprint.base"
+    static let labels = "imprint.labels"
+    static let columns = "imprint.columns"
+    static let factors = "imprint.factors"
+    static let examples = "imprint.examples"
+    static let digest = "imprint.digest"
+    static let textDigest = "imprint.textDigest"
+}
+
+/// The names of the tensors of the head; those of factors end in ".left" and ".right".
+private enum TensorName {
+    static let weights = "head.weight"
+    static let biases = "head.bias"
+}
+
+extension Personalization {
+    /// The key of the format, which tells a personalization from other files.
+    static let formatKey = "imprint.personalization"
+
+    /// Writes the file at `url`, which is replaced as `AtomicFile` does it.
+    ///
+    /// It is a safetensors file of float16 numbers; equal content gives equal bytes. docs/personalization.md specifies it.
+    /// - Returns: how many bytes it has.
+    /// - Throws: `ModelFileError` if a number is not finite or parts contradict each other, `FileError` where the file cannot be
+    ///   written.
+    @discardableResult
+    public func write(to url: URL) throws -> Int {
+        do {
+            try checkWhole()
+        } catch {
+            throw ModelFileError(path: url.path, problem: error)
+        }
+        var texts = [
+            Self.formatKey: "\(Self.formatVersion)", Key.base: base, Key.labels: try json(addedLabels),
+            Key.columns: try json(columns.map(\.label)), Key.examples: try json(record),
+        ]
+        if !factors.isEmpty { texts[Key.factors] = try json(factors.map(\.parameter)) }
+        texts[Key.textDigest] = textDigest(of: texts)
+        try Safetensors.write(tensors, as: .float16, to: url) { digest in texts.merging([Key.digest: digest]) { $1 } }
+        return try FileManager.default.attributesOfItem(atPath: url.resolvingSymlinksInPath().path)[.size] as? Int ?? 0
+    }
+
+    private var tensors: [Safetensors.Tensor] {
+        let channels = columns.first?.weights.count ?? 0
+        var tensors = [
+            // As the head has them: [channels, labels].
+            Safetensors.Tensor(
+                name: TensorName.weights, shape: [channels, columns.count],
+                values: (0..<channels).flatMap { row in columns.map { $0.weights[row] } }),
+            Safetensors.Tensor(name: TensorName.biases, shape: [columns.count], values: columns.map(\.bias)),
+        ]
+        for part in factors {
+            tensors.append(
+                Safetensors.Tensor(
+                    name: "\(part.parameter).left", shape: [part.left.count / part.rank, part.rank], values: part.left))
+            tensors.append(
+                Safetensors.Tensor(
+                    name: "\(part.parameter).right", shape: [part.rank, part.right.count / part.rank],
+                    values: part.right))
+        }
+        return tensors
+    }
+
+    /// Checks what must hold whatever the base: finite numbers, and of every label that is named one column, all of one length.
+    func checkWhole() throws(ModelFileError.Problem) {
+        let labels = columns.map(\.label)
+        guard Set(addedLabels).isSubset(of: labels), Set(labels).count == labels.count,
+            Set(addedLabels).count == addedLabels.count
+        else {
+            throw .invalidMetadata(key: Key.columns, reason: "an added label without a column, or a label twice")
+        }
+        guard Set(columns.map(\.weights.count)).count <= 1 else {
+            throw .invalidMetadata(key: Key.columns, reason: "columns of different lengths")
+        }
+        guard Set(factors.map(\.parameter)).count == factors.count else {
+            throw .invalidMetadata(key: Key.factors, reason: "two changes of one layer")
+        }
+        // No sum of such counts overflows.
+        let counts = [record.examples, record.corrections].flatMap(\.values)
+        guard counts.allSatisfy({ (0...Int(Int32.max)).contains($0) }) else {
+            throw .invalidMetadata(
+                key: Key.examples, reason: "a number of photos that is less than 0 or beyond 32 bits")
+        }
+        for tensor in tensors where !tensor.values.allSatisfy(\.isFinite) { throw .notFinite(tensor: tensor.name) }
+    }
+
+    /// Whether the file at `url` says that it is a personalization; false if it cannot be read.
+    public static func isOne(_ url: URL) -> Bool {
+        (try? Safetensors.File(contentsOf: url))?.header.metadata[formatKey] != nil
+    }
+
+    /// Reads the file at `url` and checks all of it but what its base alone can tell.
+    /// - Throws: `ModelFileError` if it is not a whole personalization of a format known here, `SafetensorsError` if it is not a
+    ///   safetensors file, `FileError` if it cannot be read.
+    public init(contentsOf url: URL) throws {
+        let file = try Safetensors.File(contentsOf: url)
+        do {
+            try self.init(file)
+        } catch let problem as ModelFileError.Problem {
+            throw ModelFileError(path: file.path, problem: problem)
+        }
+    }
+
+    private init(_ file: Safetensors.File) throws {
+        typealias Problem = ModelFileError.Problem
+        let texts = file.header.metadata
+        guard let format = texts[Self.formatKey] else {
+            throw Problem.notAPersonalization(found: ModelFile.kind(of: texts))
+        }
+        let newest = Self.formatVersion
+        guard let version = Int(format), version > 0 else {
+            throw Problem.unknownFormat(found: format, newest: newest)
+        }
+        guard version <= newest else { throw Problem.newerFormat(found: version, newest: newest) }
+        let (expectedText, foundText) = (try text(Key.textDigest, in: texts), textDigest(of: texts))
+        guard foundText == expectedText else { throw Problem.damaged(found: foundText, expected: expectedText) }
+        let base = try text(Key.base, in: texts)
+        let added: [String] = try value(Key.labels, in: texts)
+        let labels: [String] = try value(Key.columns, in: texts)
+        let changed: [String] = texts[Key.factors] == nil ? [] : try value(Key.factors, in: texts)
+        let record: Record = try value(Key.examples, in: texts)
+        let expected = try text(Key.digest, in: texts)
+        let found = try file.dataDigest()
+        guard found == expected else { throw Problem.damaged(found: found, expected: expected) }
+
+        func matrix(_ name: String, _ axes: Int) throws -> (shape: [Int], values: [Float]) {
+            guard let tensor = file.header.tensors.first(where: { $0.name == name }), tensor.shape.count == axes else {
+                throw Problem.invalidMetadata(key: name, reason: "there is no tensor of that name with \(axes) axes")
+            }
+            return (tensor.shape, try file.values(of: tensor))
+        }
+        let weights = try matrix(TensorName.weights, 2)
+        let biases = try matrix(TensorName.biases, 1)
+        guard weights.shape[1] == labels.count, biases.values.count == labels.count else {
+            throw Problem.invalidMetadata(
+                key: Key.columns,
+                reason: "\(labels.count) labels for \(weights.shape[1]) columns and \(biases.values.count) biases")
+        }
+        let others = file.header.tensors.count - 2
+        guard others == 2 * changed.count else {
+            throw Problem.invalidMetadata(
+                key: Key.factors,
+                reason: "\(others) tensors beside the head's for \(changed.count) layers, expected two each")
+        }
+        let factors = try changed.map { parameter in
+            let (left, right) = (try matrix("\(parameter).left", 2), try matrix("\(parameter).right", 2))
+            guard left.shape[1] == right.shape[0], (left.shape + right.shape).allSatisfy({ $0 >= 1 }) else {
+                throw Problem.invalidMetadata(
+                    key: parameter, reason: "factors of shapes \(left.shape) and \(right.shape)")
+            }
+            return Factors(parameter: parameter, left: left.values, right: right.values, rank: left.shape[1])
+        }
+        let columns = labels.indices.map { place in
+            Column(
+                label: labels[place],
+                weights: (0..<weights.shape[0]).map { weights.values[$0 * labels.count + place] },
+                bias: biases.values[place])
+        }
+        self.init(
+            base: base, addedLabels: added, columns: columns, factors: factors, record: record, path: file.path)
+        try checkWhole()
+    }
+}
+
+/// The numbers as float16 has them, to nearest, ties to even; infinite if they are too large for it.
+func roundedToFloat16(_ values: [Float]) -> [Float] {
+    var halves = [UInt16](repeating: 0, count: values.count)
+    imprint_float32_to_float16(values, &halves, halves.count)
+    var rounded = values
+    imprint_float16_to_float32(halves, &rounded, halves.count)
+    return rounded
+}

@@ -1,0 +1,59 @@
+internal import CImprintKernels
+
+/// The sum of two or more inputs, y = x₁ + x₂ and so on.
+///
+/// Heights, widths and channels are the largest of the inputs; an input with 1 of them has it added everywhere along that
+/// axis, and its gradient is the sum over the axis.
+public struct AddLayer: Layer {
+    public static let kind = "add"
+    /// Makes the layer.
+    public init() {}
+
+    public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
+        try Broadcast("Add", inputs).output
+    }
+
+    public var backwardReads: BackwardReads { [] }
+
+    public func memory(_ request: MemoryRequest) -> LayerMemory {
+        let sums = Broadcast(output: request.output).scratchByteCount(request.inputs, batch: request.batch)
+        return LayerMemory(scratch: request.training ? sums : 0)
+    }
+
+    public func forward(_ context: LayerContext, batch: Int) {
+        guard context.inputs.allSatisfy({ $0.shape == context.output.shape }) else {
+            return context.fold(batch, imprint_broadcast_add)
+        }
+        forEachRange(batch * context.output.shape.count, context.worker) { range in
+            let start = range.lowerBound
+            let y = context.output.values + start
+            imprint_add(context.inputs[0].values + start, context.inputs[1].values + start, y, range.count)
+            for input in context.inputs.dropFirst(2) { imprint_add(y, input.values + start, y, range.count) }
+        }
+    }
+
+    public func backward(_ context: LayerContext, batch: Int) {
+        let broadcast = Broadcast(output: context.output.shape)
+        for input in context.inputs {
+            guard let dx = input.gradient else { continue }
+            if input.shape == context.output.shape {
+                context.copy(context.outputGradient, to: dx, count: batch * input.shape.count)
+            } else {
+                broadcast.sum(context.outputGradient, times: nil, into: dx, input.shape, batch: batch, context)
+            }
+        }
+    }
+}
+
+extension LayerContext {
+    /// y = f(f(x₁, x₂), x₃) and so on.
+    func fold(_ batch: Int, _ function: Broadcast.Function) {
+        let broadcast = Broadcast(output: output.shape)
+        var result = Broadcast.Operand(inputs[0])
+        for input in inputs.dropFirst() {
+            broadcast.combine(
+                result, Broadcast.Operand(input), into: output.values, batch: batch, worker: worker, function)
+            result = Broadcast.Operand(output)
+        }
+    }
+}

@@ -1,0 +1,156 @@
+internal import ImprintCore
+internal import ImprintImages
+
+/// All that chance decides about one image of a drawn data set, before any pixel is computed.
+struct Drawing {
+    let kind: MarkKind
+    let mark: Mark
+    private let size: Int
+    private let view: View
+    private let palette: Palette
+    private let background: Background
+    private let inking: Inking
+    private let plate: Plate?
+    private let light: Light
+    private let blur: Float
+    private let noise: Float
+    private var noiseStream: RandomStream
+
+    /// Decides image `index` of label `label`; it depends on nothing else but the seed and the recipe.
+    ///
+    /// Only the mark depends on the label: all else is drawn alike for every label, so that nothing but the mark
+    /// tells labels apart.
+    init(_ recipe: DrawingRecipe, label: Int, index: Int, seed: UInt64) {
+        var random = RandomStream(seed: seed, "draw", label, index)
+        let ranges = recipe.ranges
+        let shares = recipe.shares
+
+        let span = random.uniform(in: ranges.span)
+        let room = 1 - span
+        let offset = Point(random.uniform(in: -1...1), random.uniform(in: -1...1)) * room / 2
+        size = recipe.size
+        let side = Float(size)
+        view = View(
+            center: (offset + 0.5) * side, scale: span * side / 2,
+            rotationDegrees: random.uniform(in: ranges.rotationDegrees), axis: random.direction(),
+            tiltDegrees: random.uniform(in: ranges.tiltDegrees))
+
+        let hasPlate = random.chance(shares.plate)
+        palette = Palette(
+            hasPlate: hasPlate, hasLightInk: random.chance(shares.lightInk),
+            inkCount: random.chance(shares.twoColors) ? 2 : 1, &random)
+        background = Background(isBusy: random.chance(shares.busyBackground), colors: palette.ground, &random)
+        plate = hasPlate ? Plate(&random) : nil
+        inking = Self.inking(shares, &random)
+        light = Light(&random)
+        blur = random.uniform(in: ranges.blur) * side
+        noise = random.uniform(in: ranges.noise)
+
+        let choice = recipe.labels[label].marks.choice(&random)
+        kind = choice.kind
+        mark = choice.mark(&random)
+        noiseStream = random
+    }
+
+    private static func inking(_ shares: DrawingRecipe.Shares, _ random: inout RandomStream) -> Inking {
+        let choice = random.uniform()
+        let width = random.uniform(in: 0.08...0.14)
+        let style: Inking.Style
+        if choice < shares.outlined {
+            style = .outlined(width: width)
+        } else if choice < shares.outlined + shares.hatched {
+            style = .hatched(width: width * 0.7, direction: random.direction(), period: random.uniform(in: 0.13...0.2))
+        } else if choice < shares.outlined + shares.hatched + shares.worn {
+            style = .worn(grain: random.uniform(in: 0.08...0.2), threshold: random.uniform(in: 0.58...0.72))
+        } else {
+            style = .filled
+        }
+        let wobble = random.chance(shares.handDrawn) ? random.uniform(in: 0.02...0.055) : 0
+        return Inking(
+            style: style, wobble: wobble, opacity: random.uniform(in: 0.85...1), noise: ValueNoise(&random))
+    }
+
+    /// Computes the image.
+    func render() -> RasterImage {
+        var canvas = Canvas(size: size)
+        background.paint(on: &canvas)
+        plate?.paint(palette.plate, through: view, on: &canvas)
+        for (index, part) in mark.parts.enumerated() {
+            let ink = palette.inks[index % palette.inks.count]
+            canvas.paint(ink, opacity: inking.opacity, through: view) { inking.distance(from: $0, to: part) }
+        }
+        light.fall(on: &canvas)
+        canvas.blur(sigma: blur)
+        var random = noiseStream
+        return canvas.image(noise: noise, &random)
+    }
+}
+
+/// A sheet, label or badge on which the mark is; it casts a soft shadow.
+struct Plate {
+    let shape: DrawnShape
+    private let shadowOffset: Point
+    private let shadowSoftness: Float
+
+    init(_ shape: DrawnShape, _ random: inout RandomStream) {
+        self.shape = shape
+        shadowOffset = random.direction() * random.uniform(in: 0...0.12)
+        shadowSoftness = random.uniform(in: 0.05...0.3)
+    }
+
+    init(_ random: inout RandomStream) {
+        let reach = random.uniform(in: 1.12...1.5)
+        let shape: DrawnShape
+        switch random.index(below: 3) {
+        case 0:
+            shape = .disc(center: .zero, radius: reach)
+        case 1:
+            shape = .box(
+                center: .zero, halfSides: Point(reach, reach), direction: Point(1, 0), rounding: reach * 0.25)
+        default:
+            // A sheet or a card: the mark may be anywhere on it.
+            let margin = Point(random.uniform(in: 0...1.5), random.uniform(in: 0...1.5))
+            let side = Point(random.sign(), random.sign())
+            shape = .box(
+                center: margin * side, halfSides: Point(reach, reach) + margin, direction: Point(1, 0), rounding: 0.02)
+        }
+        self.init(shape, &random)
+    }
+
+    func paint(_ color: Color, through view: View, on canvas: inout Canvas) {
+        paintShadow(through: view, on: &canvas)
+        canvas.paint(color, through: view) { shape.distance(to: $0) }
+    }
+
+    func paintShadow(through view: View, on canvas: inout Canvas) {
+        canvas.paint(.zero, opacity: 0.35, softness: shadowSoftness, through: view) {
+            shape.distance(to: $0 - shadowOffset)
+        }
+    }
+}
+
+/// Uneven light over the whole picture: a slope, darker corners and a soft highlight.
+struct Light {
+    private let slope: Point
+    private let falloff: Float
+    private let highlight: Point
+    private let glare: Float
+    private let tint: Color
+
+    init(_ random: inout RandomStream) {
+        slope = random.direction() * random.uniform(in: 0...0.25)
+        falloff = random.uniform(in: 0...0.15)
+        highlight = Point(random.uniform(in: -1...1), random.uniform(in: -1...1))
+        glare = random.chance(0.3) ? random.uniform(in: 0...0.25) : 0
+        tint = Color(random.uniform(in: 0.9...1.08), random.uniform(in: 0.94...1.04), random.uniform(in: 0.9...1.08))
+    }
+
+    func fall(on canvas: inout Canvas) {
+        canvas.update { color, place in
+            let away = place - highlight
+            let brightness = 0.95 + place.dot(slope) - falloff * place.dot(place) / 2
+            let shine = glare / (1 + 6 * away.dot(away))
+            return color * tint * brightness + shine
+        }
+    }
+}

@@ -1,0 +1,151 @@
+public import Foundation
+package import ImprintCore
+internal import ImprintImages
+internal import ImprintModel
+
+/// A page about a data set: what an audit found, with the photos that it is about.
+///
+/// One HTML file that needs nothing else, the photos in it included; they are small, and of long lists the first are shown.
+public struct AuditReport: Sendable {
+    /// The page.
+    public let html: String
+
+    /// How many findings of a kind are shown, and how many photos of one.
+    private static let findingLimit = 24
+    private static let photoLimit = 12
+
+    /// Makes the page; reads the photos that it shows.
+    /// - Parameters:
+    ///   - audit: What was found.
+    ///   - title: The headline, such as the name of the folder.
+    ///   - workers: The threads that share the reading.
+    package init(_ audit: Audit, title: String, workers: Workers) {
+        let kinds = Audit.Finding.Kind.allCases.filter { kind in audit.findings.contains { $0.kind == kind } }
+        let sections = kinds.map { kind in (kind, audit.findings.filter { $0.kind == kind }) }
+        let shown = sections.filter { $0.0.showsPhotos }.flatMap { $0.1.prefix(Self.findingLimit) }
+        let files = Set(shown.flatMap { $0.files.prefix(Self.photoLimit) }).sorted { $0.path < $1.path }
+        // Of a file that cannot be read, there is the name alone.
+        let thumbnails = workers.parallelMap(files.count) { try? Thumbnail(of: files[$0]) }
+        let byFile = Dictionary(uniqueKeysWithValues: zip(files, thumbnails)).compactMapValues { $0 }
+        html =
+            Page(
+                title: title, kind: .auditReport,
+                body: """
+                    <p class="figure">\(audit.images)<span> photos of \(audit.labels.count) labels</span></p>
+                    \(Self.contents(sections))
+                    <h2>Photos by label</h2>
+                    \(DataSection.bars(audit.labels))
+                    \(Page.table("Groups", Self.groups(audit)))
+                    \(Page.table("Files", Self.files(audit)))
+                    \(sections.map { Self.section($0.0, $0.1, byFile) }.joined(separator: "\n"))
+                    """
+            ).html
+    }
+
+    /// Writes the page to a file.
+    /// - Throws: `FileError` if it cannot be written.
+    public func write(to url: URL) throws { try AtomicFile.write(Array(html.utf8), to: url) }
+
+    private static func contents(_ sections: [(Audit.Finding.Kind, [Audit.Finding])]) -> String {
+        guard !sections.isEmpty else { return "<p>Nothing remarkable was found.</p>" }
+        let lines = sections.map { kind, findings in
+            "<li><b>\(findings.count)</b> <a href=\"#\(kind.rawValue)\">\(escaped(kind.title))</a></li>"
+        }
+        return "<ul class=\"contents\">\n\(lines.joined(separator: "\n"))\n</ul>"
+    }
+
+    private static func groups(_ audit: Audit) -> [(String, String)] {
+        guard audit.groups > 0 else { return [] }
+        var rows = [
+            (
+                "found",
+                "\(audit.groups) groups of copies, near-duplicates and bursts, with \(audit.imagesInGroups) photos"
+            )
+        ]
+        if let leakage = audit.randomSplit {
+            rows.append(
+                (
+                    "at random",
+                    "a split would keep back \(leakage.images) photos; \(leakage.leaked) of them would have one of their group among "
+                        + "those to train on. Training keeps groups together."
+                ))
+        }
+        return rows
+    }
+
+    private static func files(_ audit: Audit) -> [(String, String)] {
+        func counts(_ counts: [(String, Int)]) -> String { counts.map { "\($0) \($1)" }.joined(separator: ", ") }
+        var rows: [(String, String)] = []
+        let profiles = audit.profilesByFrequency
+        if !profiles.isEmpty { rows.append(("colour profiles", counts(profiles))) }
+        if audit.turnedImages > 0 {
+            let turned = audit.orientations.filter { $0.key != .up }.sorted { $0.key.rawValue < $1.key.rawValue }
+            rows.append(
+                (
+                    "stored turned",
+                    "\(audit.turnedImages), turned upright when read (EXIF orientation "
+                        + counts(turned.map { ("\($0.key.rawValue):", $0.value) }) + ")"
+                ))
+        }
+        if audit.ignored > 0 {
+            rows.append(("ignored files", "\(audit.ignored) that are no images or lie beside the labels"))
+        }
+        return rows
+    }
+
+    private static func section(
+        _ kind: Audit.Finding.Kind, _ findings: [Audit.Finding], _ thumbnails: [URL: Thumbnail]
+    ) -> String {
+        let shown = findings.prefix(findingLimit)
+        let head =
+            "<h2 id=\"\(kind.rawValue)\">\(escaped(kind.title))</h2>\n<p class=\"advice\">\(escaped(kind.advice))</p>\n"
+        let content: String
+        if !kind.showsPhotos {
+            let rows = shown.map { "<tr><td>\(escaped($0.reason))</td></tr>" }
+            content = "<table>\n\(rows.joined(separator: "\n"))\n</table>"
+        } else if kind.isAboutGroups {
+            let groups = shown.map { finding in
+                let more = finding.files.count - photoLimit
+                let photos = zip(finding.files, finding.names).prefix(photoLimit).map {
+                    figure($0, $1, kind, "", thumbnails)
+                }
+                return "<div class=\"group\">\(photos.joined(separator: "\n"))"
+                    + (more > 0 ? "<p class=\"more\">and \(more) more</p>" : "") + "</div>"
+            }
+            content = "<div class=\"groups\">\n\(groups.joined(separator: "\n"))\n</div>"
+        } else {
+            let photos = shown.flatMap { finding in
+                zip(finding.files, finding.names).map { figure($0, $1, kind, finding.reason, thumbnails) }
+            }
+            content = "<div class=\"photos\">\(photos.joined(separator: "\n"))</div>"
+        }
+        let more = findings.count - shown.count
+        return head + content + (more > 0 ? "\n<p class=\"more\">and \(more) more</p>" : "")
+    }
+
+    private static func figure(
+        _ file: URL, _ name: String, _ kind: Audit.Finding.Kind, _ reason: String, _ thumbnails: [URL: Thumbnail]
+    ) -> String {
+        let folders = name.split(separator: "/").dropLast().joined(separator: "/")
+        let image =
+            thumbnails[file].map { picture($0, marksCrop: kind == .outsideCrop, name: file.lastPathComponent) } ?? ""
+        let lines = [folders, file.lastPathComponent] + (reason.isEmpty ? [] : [reason])
+        return "<figure>\(image)<figcaption>\(lines.map(isolated).joined(separator: "<br>"))</figcaption></figure>"
+    }
+
+    private static func picture(_ thumbnail: Thumbnail, marksCrop: Bool, name: String) -> String {
+        let style = marksCrop ? "photo crop \(thumbnail.isWide ? "wide" : "tall")" : "photo"
+        return "<span class=\"\(style)\">\(thumbnail.html(alternative: name))</span>"
+    }
+}
+
+extension Audit.Finding.Kind {
+    fileprivate var showsPhotos: Bool { self != .unreadable && self != .truncated }
+
+    fileprivate var isAboutGroups: Bool {
+        switch self {
+        case .acrossLabels, .acrossSplits, .copies, .nearDuplicates, .bursts: true
+        case .unreadable, .truncated, .animated, .unusableColors, .tiny, .outsideCrop: false
+        }
+    }
+}

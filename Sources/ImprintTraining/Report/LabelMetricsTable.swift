@@ -1,0 +1,113 @@
+internal import ImprintModel
+internal import ImprintSynthesis
+
+/// How each label fared: a table, and the curves of precision against recall.
+enum LabelMetricsTable {
+    /// How many curves are shown at most.
+    static let curveLimit = 12
+
+    /// The table of precision, recall, F1 and count, and the means over the labels.
+    static func html(_ evaluation: Evaluation) -> String {
+        let metrics = evaluation.perLabel
+        guard !metrics.isEmpty else { return "" }
+        let rows = metrics.map { metric in
+            row(
+                isolated(metric.label), metric.precision, metric.recall, metric.f1, count: metric.count)
+        }
+        let averages = evaluation.macroAverages
+        let means = row(
+            "mean of the labels", averages.precision, averages.recall, averages.f1,
+            count: metrics.reduce(0) { $0 + $1.count })
+        let table = """
+            <table class="numbers">
+            <thead><tr><th scope="col">label</th><th scope="col">precision</th><th scope="col">recall</th>\
+            <th scope="col">F1</th><th scope="col">photos</th></tr></thead>
+            <tbody>
+            \(rows.joined(separator: "\n"))
+            </tbody>
+            <tfoot>\(means)</tfoot>
+            </table>
+            """
+        return Page.scrollBox("Results by label", table)
+            + "\n<p class=\"more\">Precision: of the photos given the label, how many bear it. Recall: of those that bear it, how "
+            + "many were given it. F1: their harmonic mean.</p>"
+    }
+
+    private static func row(_ name: String, _ values: Double?..., count: Int) -> String {
+        let cells = values.map { "<td>\(percent($0))</td>" }
+        return "<tr><th scope=\"row\">\(name)</th>\(cells.joined())<td>\(grouped(count))</td></tr>"
+    }
+
+    /// The curves of precision against recall, each with the label's own threshold; of many labels, the worst.
+    static func curves(
+        _ curves: [String: [TrainingRecord.PrecisionRecallPoint]], thresholds: [String: Double], labels: [String]
+    ) -> String {
+        let figures = labels.compactMap { label in
+            Figure(label: label, curve: curves[label] ?? [], threshold: thresholds[label])
+        }
+        guard !figures.isEmpty else { return "" }
+        let worst = figures.enumerated().sorted { ($0.element.f1, $0.offset) < ($1.element.f1, $1.offset) }
+            .prefix(curveLimit).map(\.offset).sorted()
+        let note =
+            figures.count > curveLimit
+            ? "<p class=\"more\">The \(curveLimit) labels of \(figures.count) with the lowest F1.</p>" : ""
+        return """
+            <h3>Precision against recall</h3>
+            <p class="advice">A higher threshold of confidence makes hits rarer and surer. The ring is the label's own threshold, \
+            that of the highest F1.</p>
+            <div class="multiples">
+            \(worst.map { figures[$0].html }.joined(separator: "\n"))
+            </div>
+            \(note)
+            """
+    }
+
+    /// One label's curve.
+    private struct Figure {
+        let label: String
+        let curve: [TrainingRecord.PrecisionRecallPoint]
+        let threshold: Double?
+        /// The point of the threshold: that of the lowest confidence that reaches it.
+        let chosen: TrainingRecord.PrecisionRecallPoint?
+
+        init?(label: String, curve: [TrainingRecord.PrecisionRecallPoint], threshold: Double?) {
+            guard !curve.isEmpty else { return nil }
+            (self.label, self.curve, self.threshold) = (label, curve, threshold)
+            chosen = threshold.flatMap { least in
+                curve.filter { $0.threshold >= least }.min { $0.threshold < $1.threshold }
+            }
+        }
+
+        var f1: Double {
+            guard let chosen, chosen.precision + chosen.recall > 0 else { return 0 }
+            return 2 * chosen.precision * chosen.recall / (chosen.precision + chosen.recall)
+        }
+
+        var html: String {
+            let plot = Plot(
+                width: 260, height: 210, x: .shares(name: "recall", step: 0.25),
+                y: .shares(name: "precision", step: 0.25))
+            let ring = chosen.map { point in
+                "<g class=\"chosen\">"
+                    + plot.dot(
+                        (point.recall, point.precision), radius: 5,
+                        title:
+                            "threshold \(compact(threshold ?? 0, digits: 3)): precision \(percent(point.precision)), "
+                            + "recall \(percent(point.recall))") + "</g>"
+            }
+            let words = chosen.map {
+                "threshold \(compact(threshold ?? 0, digits: 2)): precision \(wholePercent($0.precision)), "
+                    + "recall \(wholePercent($0.recall))"
+            }
+            return """
+                <figure class="chart">
+                <figcaption><strong>\(isolated(label))</strong></figcaption>
+                \(plot.svg(
+                    label: "Precision against recall of \(label); \(words ?? "no threshold")",
+                    "<g class=\"validation\">\(plot.line(curve.map { ($0.recall, $0.precision) }))</g>" + (ring ?? "")))
+                <p class="caption">\(words ?? "")</p>
+                </figure>
+                """
+        }
+    }
+}

@@ -1,0 +1,107 @@
+import Foundation
+import ImprintCore
+import Synchronization
+import Testing
+
+@testable import ImprintNetwork
+
+@Suite struct TeamTests {
+    /// Rounds of chunks whose results depend on those of the round before, with something done once in between.
+    private final class Chain: ThreadPoolTask, @unchecked Sendable {
+        static let chunks = 13
+        let rounds: Int
+        let numbers = UnsafeMutablePointer<Int>.allocate(capacity: chunks)
+        var sums: [Int] = []
+        let visits = Atomic(0)
+
+        init(rounds: Int) {
+            self.rounds = rounds
+            numbers.initialize(repeating: 1, count: Self.chunks)
+        }
+
+        deinit { numbers.deallocate() }
+
+        func run(_ worker: Worker) {
+            for _ in 0..<rounds {
+                worker.forEachClaimed(Self.chunks) { chunk in
+                    visits.add(1, ordering: .relaxed)
+                    // Only this chunk's member touches this place.
+                    numbers[chunk] += chunk + (sums.last ?? 0) % 7
+                }
+                worker.onFirstThread { sums.append((0..<Self.chunks).reduce(0) { $0 + numbers[$1] }) }
+            }
+        }
+    }
+
+    @Test("Every chunk runs once, what is done alone once, and each sees what came before", arguments: [1, 2, 3, 8])
+    func rounds(count: Int) {
+        let threadPool = ThreadPool(count: count)
+        var expected: [Int]?
+        for _ in 0..<20 {
+            let chain = Chain(rounds: 50)
+            threadPool.run(chain)
+            #expect(chain.visits.load(ordering: .relaxed) == 50 * Chain.chunks)
+            #expect(chain.sums.count == 50)
+            let alone = Chain(rounds: 50)
+            ThreadPool(count: 1).run(alone)
+            expected = alone.sums
+            #expect(chain.sums == expected)
+        }
+    }
+
+    @Test("Teams come and go, used or not")
+    func lifetimes() {
+        weak var last: ThreadPool?
+        for count in [1, 2, 4, 2, 8] {
+            let threadPool = ThreadPool(count: count)
+            if count != 4 { threadPool.run(Chain(rounds: 1)) }
+            last = threadPool
+        }
+        #expect(last == nil)
+    }
+
+    @Test("A spin that fails halves the next one, and every 32nd failure allows a whole spin")
+    func spinBudget() {
+        let spins = SpinBudget(longest: 4000)
+        var lengths: [Int] = []
+        for _ in 0..<64 {
+            lengths.append(spins.next)
+            spins.noteFailure()
+        }
+        #expect(lengths.prefix(5) == [4000, 2000, 1000, 500, 250])
+        #expect(lengths[31] == 4000 && lengths[63] == 4000)
+        #expect(lengths.reduce(0, +) < 5 * 4000)
+        for _ in 0..<10 { spins.noteSuccess() }
+        #expect(spins.next == 4000)
+        #expect(SpinBudget(longest: 0).next == 0)
+    }
+
+    /// One member sleeps again and again while the others wait for it.
+    private final class SlowMember: ThreadPoolTask, @unchecked Sendable {
+        /// The processor time of each wait of the second member.
+        var seconds: [Double] = []
+
+        func run(_ worker: Worker) {
+            for _ in 0..<100 {
+                let start = Self.processorSeconds
+                worker.onFirstThread { usleep(1000) }
+                if worker.index == 1 { seconds.append(Self.processorSeconds - start) }
+            }
+        }
+
+        private static var processorSeconds: Double {
+            var time = timespec()
+            clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+            return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+        }
+    }
+
+    @Test("Threads that wait long take little processor time", .enabled(if: Processors.count >= 2))
+    func longWaits() throws {
+        let task = SlowMember()
+        ThreadPool(count: 2).run(task)
+        // If every wait began with a whole spin, 100 of them would take about 100 times as long as one.
+        let longest = try #require(task.seconds.max())
+        #expect(task.seconds.reduce(0, +) < 40 * longest)
+    }
+}
