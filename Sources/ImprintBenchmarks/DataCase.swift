@@ -29,10 +29,7 @@ private func measure(_ folder: URL, _ options: BenchmarkOptions) throws -> Bench
     var epoch = 0
     let measurement = try Measurement(seconds: options.seconds) {
         epoch += 1
-        try loader.forEachBatch(epoch: epoch, onLost: { _ in }) { batch in
-            batch.write(to: values)
-            return true
-        }
+        try loader.forEachBatch(epoch: epoch, onUnreadable: { _ in }) { batch in batch.write(to: values) }
     }
     return BenchmarkResult(
         .data, "photos-224", options, measurement.rates(of: Double(loader.count)), .imagesPerSecond, of: measurement,

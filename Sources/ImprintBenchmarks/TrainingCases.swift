@@ -30,7 +30,7 @@ struct TrainingCase {
         let plan = try ExecutionPlan(
             network, parameters: parameters,
             options: ExecutionPlan.Options(batchSize: batchSize, mode: .training, workers: Workers(options.threads)))
-        let optimizer = try SGD(SGD.Options(learningRate: 0.001), for: parameters.layout)
+        let optimizer = try SGD(SGD.Options(), for: parameters.layout)
         let loss = SoftmaxCrossEntropy()
         let labels = (0..<batchSize).map { $0 % self.labels }
         plan.input.fill(named: "images")
@@ -39,7 +39,7 @@ struct TrainingCase {
             plan.forward(count: batchSize)
             _ = loss(logits: plan.output, labels: labels, gradient: plan.outputGradient)
             plan.backward(count: batchSize)
-            optimizer.step(plan)
+            optimizer.step(plan, learningRate: 0.001)
         }
         return BenchmarkResult(
             .train, name, options, measurement.rates(of: Double(batchSize)), .imagesPerSecond, of: measurement,

@@ -100,7 +100,7 @@ package final class BatchLoader: Sendable {
     package let items: [ImageFolder.Item]
     /// The images that were left out.
     package let skipped: [SkippedImage]
-    private let preprocessing: Preprocessing
+    let preprocessing: Preprocessing
     private let augmentation: Augmentation?
     /// How epochs go through the images.
     package let order: BatchOrder
@@ -154,44 +154,9 @@ package final class BatchLoader: Sendable {
     /// The bytes of the prepared images that are kept.
     package var keptByteCount: Int { keptCount * bytesPerImage }
 
-    /// Calls `body` with every batch of an epoch, or with those from `first` on, until it returns `false`.
-    ///
-    /// An image that can no longer be read is missing from its batch and told to `onLost`; a batch without images is left out.
-    /// - Returns: Whether the epoch came to its end.
-    /// - Throws: `ImageError` if more than half of the images can no longer be read, and what `body` throws.
-    @discardableResult
-    package func forEachBatch(
-        epoch: Int, from first: Int = 0, onLost: (SkippedImage) -> Void, _ body: (Batch) throws -> Bool
-    ) throws -> Bool {
-        let batches = order.batches(epoch: epoch)
-        guard first < batches.count else { return true }
-        // The caller reads one buffer while the other is filled.
-        let buffers = [BatchBuffer(self), BatchBuffer(self)]
-        // A caller that stops early may remove the files next, so nothing reads on after the return.
-        defer { for buffer in buffers { buffer.finish() } }
-        func start(_ batch: Int) {
-            buffers[batch % 2].startFilling(Array(batches[batch]), epoch: epoch, ahead: !keepsAll)
-        }
-        if !keepsAll { start(first) }
-        var lostCount = 0
-        for batch in first..<batches.count {
-            if keepsAll { start(batch) }
-            let samples = buffers[batch % 2].wait()
-            if !keepsAll && batch + 1 < batches.count { start(batch + 1) }
-            let places = buffers[batch % 2].places
-            for image in buffers[batch % 2].lost {
-                onLost(image)
-                lostCount += 1
-                if 2 * lostCount > count { throw image.reason }
-            }
-            if places.isEmpty { continue }
-            let labels = places.map { items[$0].label }
-            let filled = Batch(index: batch, labels: labels, places: places) { [preprocessing] in
-                preprocessing.normalize(samples, into: $0)
-            }
-            guard try body(filled) else { return batch + 1 == batches.count }
-        }
-        return true
+    /// The batches of an epoch, from batch `first` on.
+    package func batches(epoch: Int, from first: Int = 0) -> any BatchIterator {
+        LoadedBatches(self, epoch: epoch, from: first)
     }
 
     /// The image at a place, prepared and varied, as this epoch shows it.
@@ -204,15 +169,15 @@ package final class BatchLoader: Sendable {
     ///
     /// Then a batch takes so little time that another thread, beside those of the caller, would hold these up for longer: the
     /// caller waits for it instead.
-    private var keepsAll: Bool { keptCount == count }
+    var keepsAll: Bool { keptCount == count }
 
-    fileprivate var bytesPerImage: Int { preprocessing.width * preprocessing.height * preprocessing.channels }
-    fileprivate var bytesPerBatch: Int { bytesPerImage * min(order.batchSize, count) }
+    var bytesPerImage: Int { preprocessing.width * preprocessing.height * preprocessing.channels }
+    var bytesPerBatch: Int { bytesPerImage * min(order.batchSize, count) }
 
     /// Fills `samples` with the images at `places`, and tells which of them could not be read.
     ///
     /// The images that can be read stand together at the start, in order.
-    fileprivate func fill(
+    func fill(
         _ samples: UnsafeMutableBufferPointer<UInt8>, _ places: [Int], epoch: Int
     ) -> (filled: [Int], lost: [SkippedImage]) {
         let known = vanished.withLock { $0 }
@@ -256,41 +221,5 @@ package final class BatchLoader: Sendable {
             }
         }
         return failures.withLock { $0 }
-    }
-}
-
-/// One of the two buffers that batches are prepared in.
-private final class BatchBuffer: @unchecked Sendable {
-    /// The images that the buffer holds, and those that it should hold besides but could not be read.
-    private(set) var places: [Int] = []
-    private(set) var lost: [SkippedImage] = []
-    private let loader: BatchLoader
-    private let samples: UnsafeMutableBufferPointer<UInt8>
-    private let filling = DispatchGroup()
-
-    init(_ loader: BatchLoader) {
-        self.loader = loader
-        samples = .allocate(capacity: loader.bytesPerBatch)
-        samples.initialize(repeating: 0)
-    }
-
-    deinit { samples.deallocate() }
-
-    /// Fills the buffer, in the background where that is to be ahead of its use.
-    func startFilling(_ places: [Int], epoch: Int, ahead: Bool) {
-        guard ahead else { return fill(places, epoch: epoch) }
-        DispatchQueue.global(qos: .userInitiated).async(group: filling) { self.fill(places, epoch: epoch) }
-    }
-
-    private func fill(_ places: [Int], epoch: Int) {
-        (self.places, lost) = loader.fill(samples, places, epoch: epoch)
-    }
-
-    /// Returns when nothing is being filled in any more.
-    func finish() { filling.wait() }
-
-    func wait() -> UnsafeBufferPointer<UInt8> {
-        finish()
-        return UnsafeBufferPointer(rebasing: samples[..<(places.count * loader.bytesPerImage)])
     }
 }

@@ -1,7 +1,7 @@
 internal import ImprintCore
 
 /// How many of the images are held out from training, to measure progress on.
-public enum ValidationRule: Sendable, Hashable {
+public enum ValidationRule: Codable, Sendable, Hashable {
     /// As many as Create ML keeps back: none of fewer than 50 images, 10 % of fewer than 200, else 5 %.
     case automatic
     /// The given fraction, at least 0 and less than 1.

@@ -3,6 +3,7 @@ internal import Imprint
 internal import ImprintCore
 internal import ImprintImages
 internal import ImprintModel
+internal import ImprintNetwork
 internal import ImprintTraining
 
 /// A run of training up to now, as a part of a page.

@@ -124,6 +124,12 @@ public final class Parameters: @unchecked Sendable {
         return copy
     }
 
+    /// Copies all values of parameters of the same layout.
+    package func copyValues(from source: Parameters) {
+        precondition(layout == source.layout, "the parameters belong to different networks")
+        withValues { $0.baseAddress?.update(from: source.floats, count: layout.count) }
+    }
+
     /// The numbers of the tensor named `name`, fastest axis last; nil if there is none.
     public subscript(name: String) -> [Float]? {
         get { layout[name].map { Array(UnsafeBufferPointer(start: floats + $0.offset, count: $0.parameter.count)) } }

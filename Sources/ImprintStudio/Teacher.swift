@@ -151,7 +151,7 @@ final class Teacher: Sendable {
         let configuration = try self.configuration(count: examples.classes.reduce(0) { $0 + $1.photos.count })
         state.withLock { $0.lesson.epochs = configuration.epochs }
         var result: TrainingResult?
-        for try await event in Trainer(folder: labelled, configuration: configuration).start() {
+        for try await event in ClassifierTrainer(photos: labelled, configuration: configuration).start() {
             state.withLock { $0.lesson.take(event) }
             if case .finished(let finished) = event { result = finished }
         }
@@ -166,16 +166,16 @@ final class Teacher: Sendable {
     }
 
     /// Training that takes seconds on a handful of examples.
-    private func configuration(count: Int) throws -> TrainingConfiguration {
-        var configuration = TrainingConfiguration()
+    private func configuration(count: Int) throws -> ClassifierConfiguration {
+        var configuration = ClassifierConfiguration()
         configuration.threads = threads
-        configuration.start = .base(try .shippedBase(), trains: .all)
+        configuration.start = .builtInBase
         configuration.batchSize = 8
         // As many steps for few examples as for more.
         configuration.epochs = min(max(1600 / count, 8), 40)
         configuration.augmentation = Augmentation([.flip, .crop, .exposure])
         // Examples of a class are one burst, of which no part says how well the others are known.
-        configuration.validation = .split(.none)
+        configuration.validation = .none
         configuration.keepsGroupsTogether = false
         configuration.learningRate = 0.01
         return configuration

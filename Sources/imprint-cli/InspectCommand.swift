@@ -76,7 +76,7 @@ struct InspectCommand: ParsableCommand {
         ExecutionPlan.Overview(
             training ? try weights.network.logits() : weights.network,
             options: ExecutionPlan.Options(
-                batchSize: batchSize ?? (training ? TrainingConfiguration().batchSize : 1),
+                batchSize: batchSize ?? (training ? ClassifierHyperparameters().batchSize : 1),
                 mode: training ? .training : .prediction, workers: Workers(common.threadCount)))
     }
 

@@ -69,15 +69,19 @@ struct TrainCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let configuration = try options.configuration(
-            threads: common.threadCount, hasArtwork: !artworkOptions.artwork.isEmpty)
         try AtomicFile.checkWritable(URL(filePath: output))
         if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
         let artwork = try artworkOptions.load()
         let backgrounds = try artworkOptions.backgroundFiles()
         let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: artwork.isEmpty ? 2 : 1)
-        let photos = TrainingData.photos(folder)
-        let learnt = artwork.isEmpty ? photos : photos.composited(artwork: artwork, backgrounds: backgrounds)
+        let trainer: any BlockingTrainer =
+            artwork.isEmpty
+            ? ClassifierTrainer(
+                photos: folder, configuration: try options.configuration(threads: common.threadCount),
+                checkpoints: checkpoints)
+            : DetectorTrainer(
+                artwork: artwork, photos: folder, backgrounds: backgrounds,
+                configuration: try options.detectorConfiguration(threads: common.threadCount), checkpoints: checkpoints)
         if let checkpoint {
             try requireOutside(checkpoint, "--checkpoint", of: [folder.url, options.validationFolder])
         }
@@ -88,7 +92,7 @@ struct TrainCommand: AsyncParsableCommand {
         let live = watch ? try await LiveServer(port: port) : nil
         if let live { Terminal.note("Watch the run at \(live.url)") }
         do {
-            try await train(learnt, configuration, live)
+            try await train(trainer, folder, live)
         } catch {
             await live?.finish(error is ExitCode ? nil : error)
             throw error
@@ -97,14 +101,15 @@ struct TrainCommand: AsyncParsableCommand {
     }
 
     private func train(
-        _ data: TrainingData, _ configuration: TrainingConfiguration, _ live: LiveServer?
+        _ trainer: any BlockingTrainer, _ folder: ImageFolder, _ live: LiveServer?
     ) async throws {
-        var monitor = TrainingMonitor(configuration, json: common.json, savesCheckpoints: checkpoint != nil)
+        var monitor = TrainingMonitor(
+            epochs: options.epochs, patience: options.patience, json: common.json,
+            savesCheckpoints: checkpoint != nil)
         defer { monitor.clear() }
         // While the photos are read there is nothing to end in order: Ctrl-C ends the process.
         let interrupt = Interrupt()
         var result: TrainingResult?
-        let trainer = Trainer(data: data, configuration: configuration, checkpoints: checkpoints)
         for try await event in trainer.start(shouldStop: { Interrupt.isRequested }) {
             if case .started(let start) = event {
                 interrupt.begin()
@@ -129,7 +134,7 @@ struct TrainCommand: AsyncParsableCommand {
         // The threads that tasks share are for the page that follows the run.
         if let report {
             let path = vacantPath(report, .trainingReport)
-            try await onThreadOfItsOwn { try write(path, of: result, data.photos) }
+            try await onThreadOfItsOwn { try write(path, of: result, folder) }
         }
         let isWhole = result.ending != .stopped && result.ending != .photosLost
         if !isWhole || result.checkpointFailure != nil { throw ExitCode.failure }

@@ -82,9 +82,11 @@ struct TrainingBaseOptions: ParsableArguments {
     }
 
     /// Makes the configuration start from the base.
-    func apply(to configuration: inout TrainingConfiguration) throws {
-        let weights = try base.map { try ModelFile(contentsOf: URL(filePath: $0)) } ?? .shippedBase()
-        configuration.start = .base(weights, trains: trains)
+    func apply(to configuration: inout ClassifierConfiguration) throws {
+        if base != nil || trains != .all {
+            let model = try base.map { try ModelFile(contentsOf: URL(filePath: $0)) } ?? .shippedBase()
+            configuration.start = .base(model, trains: trains)
+        }
         if let layerDecay { configuration.fineTuning.layerDecay = layerDecay }
         if let stageEpochs { configuration.fineTuning.stageEpochs = stageEpochs }
         configuration.fineTuning.keepsStatistics = !batchStatistics

@@ -3,11 +3,13 @@ internal import Imprint
 internal import ImprintCore
 internal import ImprintImages
 internal import ImprintModel
+internal import ImprintNetwork
 internal import ImprintTraining
 
 /// Shows a training run: a progress bar where somebody watches, a line per epoch, or JSON.
 struct TrainingMonitor {
-    private let configuration: TrainingConfiguration
+    private let plannedEpochs: Int
+    private let patience: Int?
     private let json: Bool
     private let savesCheckpoints: Bool
     private var pace = TrainingPace()
@@ -16,9 +18,10 @@ struct TrainingMonitor {
     private var leastLoss = Float.infinity
     private var bar = ProgressBar()
 
-    init(_ configuration: TrainingConfiguration, json: Bool, savesCheckpoints: Bool) {
+    init(epochs: Int, patience: Int?, json: Bool, savesCheckpoints: Bool) {
         self.savesCheckpoints = savesCheckpoints
-        self.configuration = configuration
+        plannedEpochs = epochs
+        self.patience = patience
         self.json = json
     }
 
@@ -72,12 +75,12 @@ struct TrainingMonitor {
                 "This run takes the place of one that has ended in the folder for checkpoints; --resume would go on from it."
             )
         }
-        if configuration.patience != nil && event.validationImages == 0 {
+        if patience != nil && event.validationImages == 0 {
             Terminal.warn("Without images to validate on, --patience has no effect.")
         }
     }
 
-    private var epochs: Int { started?.epochs ?? configuration.epochs }
+    private var epochs: Int { started?.epochs ?? plannedEpochs }
 
     private mutating func show(_ resumed: TrainingStart.Resumption) {
         let done = resumed.history.count

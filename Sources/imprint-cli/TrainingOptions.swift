@@ -6,7 +6,7 @@ internal import ImprintModel
 internal import ImprintNetwork
 internal import ImprintTraining
 
-/// How to train: the options of `imprint train` that make a `TrainingConfiguration`.
+/// How to train: the options of `imprint train` that make a `ClassifierConfiguration`.
 struct TrainingOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -61,7 +61,7 @@ struct TrainingOptions: ParsableArguments {
     var labelSmoothing: Float = 0
 
     @Option(help: "How much each label counts: none for all the same, or auto for more the fewer photos it has.")
-    var classWeights: TrainingConfiguration.LabelWeights = .none
+    var classWeights: ClassifierHyperparameters.LabelWeights = .none
 
     @Option(
         help: ArgumentHelp(
@@ -152,15 +152,29 @@ struct TrainingOptions: ParsableArguments {
         }
     }
 
-    /// - Parameter hasArtwork: Whether logos are spotted, with a network of their own.
-    func configuration(threads: Int, hasArtwork: Bool) throws -> TrainingConfiguration {
-        var configuration = TrainingConfiguration()
+    /// The configuration of a detector.
+    func detectorConfiguration(threads: Int) throws -> DetectorConfiguration {
+        var configuration = DetectorConfiguration()
+        (configuration.validation, configuration.validationFolder) = try validationRule()
+        configuration.keepsGroupsTogether = !randomSplit
+        configuration.epochs = epochs
+        configuration.seed = seed
+        configuration.threads = threads
+        configuration.precision = precision
+        configuration.memoryLimit = try memory?.byteCount()
+        configuration.rehearsalImages = rehearsal
+        return configuration
+    }
+
+    /// The configuration of a classifier.
+    func configuration(threads: Int) throws -> ClassifierConfiguration {
+        var configuration = ClassifierConfiguration()
         if asksForNetwork {
             configuration.start = .network(network ?? "logonet", width: width ?? 1)
-        } else if !hasArtwork {
+        } else {
             try baseOptions.apply(to: &configuration)
         }
-        configuration.validation = try validationRule()
+        (configuration.validation, configuration.validationFolder) = try validationRule()
         configuration.keepsGroupsTogether = !randomSplit
         configuration.epochs = epochs
         configuration.batchSize = batchSize
@@ -207,18 +221,17 @@ struct TrainingOptions: ParsableArguments {
 
     /// The folder of photos to validate on, if they have one of their own.
     var validationFolder: URL? {
-        guard case .folder(let url)? = try? validationRule() else { return nil }
-        return url
+        try? validationRule().folder
     }
 
-    private func validationRule() throws -> TrainingConfiguration.Validation {
-        guard let validation else { return .split(.automatic) }
-        guard let fraction = Double(validation) else { return .folder(URL(filePath: validation)) }
+    private func validationRule() throws -> (rule: ValidationRule, folder: URL?) {
+        guard let validation else { return (.automatic, nil) }
+        guard let fraction = Double(validation) else { return (.automatic, URL(filePath: validation)) }
         guard fraction >= 0 && fraction < 1 else {
             throw ValidationError(
                 "--validation is \(validation), expected a folder or a fraction from 0 to less than 1.")
         }
-        return .split(fraction == 0 ? .none : .fraction(fraction))
+        return (fraction == 0 ? .none : .fraction(fraction), nil)
     }
 }
 
@@ -246,4 +259,4 @@ enum LearningRate: ExpressibleByArgument, CustomStringConvertible {
 }
 
 extension Safetensors.Precision: ExpressibleByArgument {}
-extension TrainingConfiguration.LabelWeights: ExpressibleByArgument {}
+extension ClassifierHyperparameters.LabelWeights: ExpressibleByArgument {}

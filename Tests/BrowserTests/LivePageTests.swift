@@ -70,17 +70,17 @@ import Testing
     func follows(width: Int) async throws {
         try await withTemporaryFolder { folder in
             try writePhotos(folder)
-            var configuration = TrainingConfiguration()
+            var configuration = ClassifierConfiguration()
             configuration.start = .network("logonet", width: 0.125)
             configuration.inputSize = 16
             configuration.batchSize = 8
             configuration.epochs = 5
-            configuration.validation = .split(.fraction(0.25))
+            configuration.validation = .fraction(0.25)
             let server = try await LiveServer()
             let view = Browser.View(width: width)
             let folder = try ImageFolder(at: folder)
             var follower: Task<Browser.Sight<Seen>, any Error>?
-            for try await event in Trainer(folder: folder, configuration: configuration).start() {
+            for try await event in ClassifierTrainer(photos: folder, configuration: configuration).start() {
                 server.show(event)
                 guard case .epoch(let metrics, _) = event, metrics.epoch == 3 else { continue }
                 let halfway = "document.querySelectorAll('.loss .training circle').length === 3"

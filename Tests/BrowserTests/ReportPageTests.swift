@@ -82,8 +82,10 @@ import Testing
     private func writeReport(_ run: Run, to folder: URL) throws -> URL {
         let network = try Network.named("logonet", labels: run.labels.count, inputSize: 16, width: 0.125)
         let share = { (epoch: Int) in Float(epoch) / Float(run.epochs) }
+        var hyperparameters = ClassifierHyperparameters()
+        hyperparameters.epochs = run.epochs
         let record = TrainingRecord(
-            seed: 1, epochs: run.epochs, batchSize: 8, optimizer: SGD.Options(learningRate: 0.02),
+            .classifier(hyperparameters),
             trainingImages: Dictionary(uniqueKeysWithValues: run.labels.enumerated().map { ($1, 10 * ($0 + 1)) }),
             history: (1...run.epochs).map { epoch in
                 EpochMetrics(

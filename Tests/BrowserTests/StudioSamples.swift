@@ -50,15 +50,15 @@ enum StudioSamples {
                 try ImageFile.write(picture(kind, seed: UInt64(number)), to: own.appending(path: "\(number).png"))
             }
         }
-        var configuration = TrainingConfiguration()
+        var configuration = ClassifierConfiguration()
         configuration.start = .network("logonet", width: 0.125)
         configuration.inputSize = 16
         configuration.batchSize = 8
         configuration.epochs = 6
-        configuration.validation = .split(.none)
+        configuration.validation = .none
         let model = folder.appending(path: "model.imprint")
-        for try await case .finished(let result) in Trainer(
-            folder: try ImageFolder(at: photos), configuration: configuration
+        for try await case .finished(let result) in ClassifierTrainer(
+            photos: try ImageFolder(at: photos), configuration: configuration
         ).start() {
             try result.weights.write(to: model)
         }

@@ -216,7 +216,7 @@ import Testing
     /// Photos, and a model with a record of having been validated on them.
     private func writeModelAndPhotos(to folder: URL) throws {
         let record = TrainingRecord(
-            seed: 1, epochs: 1, batchSize: 1, optimizer: SGD.Options(learningRate: 0.1),
+            .classifier(ClassifierHyperparameters()),
             trainingImages: ["bright": 4, "dark": 6], validationImages: ["bright": 2, "dark": 3],
             history: [
                 EpochMetrics(epoch: 1, loss: 0.5, accuracy: 0.9, validationAccuracy: 0.8, learningRate: 0.1)

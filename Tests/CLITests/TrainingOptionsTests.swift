@@ -37,7 +37,7 @@ import Testing
         let repeated = try TrainingOptions.parse(options.arguments)
         #expect(repeated.arguments == options.arguments)
         func described(_ options: TrainingOptions) throws -> String {
-            var configuration = try options.configuration(threads: 1, hasArtwork: false)
+            var configuration = try options.configuration(threads: 1)
             // How much is kept in memory makes no difference to the result.
             configuration.memoryLimit = nil
             let words = configuration.augmentation.words
@@ -57,16 +57,17 @@ import Testing
     }
 
     @Test(
-        "Training begins with the base that comes with Imprint, unless a model, a network or artwork is given",
+        "Training begins with the base that comes with Imprint, unless a model or a network is given",
         arguments: [
-            ("", false, FineTuning.Trains.all), ("--unfreeze head", false, .head),
-            ("--epochs 3 --augment flip", false, .all), ("--network logonet", false, nil), ("--width 0.5", false, nil),
-            ("--input-size 64", false, nil), ("--crop-and-scale scale-fit", false, nil), ("", true, nil),
-        ] as [(String, Bool, FineTuning.Trains?)])
-    func shippedBase(typed: String, hasArtwork: Bool, trains: FineTuning.Trains?) throws {
+            ("", FineTuning.Trains.all), ("--unfreeze head", .head),
+            ("--epochs 3 --augment flip", .all), ("--network logonet", nil), ("--width 0.5", nil),
+            ("--input-size 64", nil), ("--crop-and-scale scale-fit", nil),
+        ] as [(String, FineTuning.Trains?)])
+    func shippedBase(typed: String, trains: FineTuning.Trains?) throws {
         let options = try TrainingOptions.parse(typed.split(separator: " ").map(String.init))
-        let configuration = try options.configuration(threads: 1, hasArtwork: hasArtwork)
+        let configuration = try options.configuration(threads: 1)
         switch configuration.start {
+        case .builtInBase: #expect(trains == .all)
         case .base(let base, let found):
             #expect(found == trains)
             #expect(try base.digest == ModelFile.shippedBase().digest)

@@ -183,11 +183,10 @@ import Testing
             try Checkpoint(
                 network: weights.network, labels: weights.labels, settings: [:],
                 images: .init(digests: [], training: [], validation: [], leakage: nil),
-                progress: TrainingProgress(learningRate: 0.1, plannedEpochs: 1),
-                numbers: [
-                    .parameters: [Float](repeating: 0, count: layout.count),
-                    .velocities: [Float](repeating: 0, count: layout.trainableCount),
-                ]
+                state: TrainingState(
+                    progress: TrainingProgress(learningRate: 0.1, plannedEpochs: 1),
+                    parameters: [Float](repeating: 0, count: layout.count),
+                    optimizer: ["velocities": [Float](repeating: 0, count: layout.trainableCount)])
             ).write(to: run)
             try Safetensors.write([], to: foreign) { _ in [:] }
 

@@ -21,13 +21,18 @@ func sampleWeights(
     }
     var preprocessing = Preprocessing(width: 16, height: 16, cropAndScale: .scaleFit)
     preprocessing.mean = [0.1, 127.5, 1e-7]  // numbers whose decimal form must come back exactly
+    var hyperparameters = ClassifierHyperparameters()
+    hyperparameters.seed = .max
+    hyperparameters.epochs = 3
+    hyperparameters.learningRate = 0.1
+    hyperparameters.weightDecay = 5e-4
+    hyperparameters.labelSmoothing = 0.1
+    hyperparameters.augmentation = Augmentation([.flip])
     return ModelFile(
         network: network, parameters: parameters, labels: labels, preprocessing: preprocessing,
         training: TrainingRecord(
-            seed: .max, epochs: 3, batchSize: 32, optimizer: SGD.Options(learningRate: 0.1, weightDecay: 5e-4),
-            schedule: LearningRateSchedule(.cosine(final: 0.01), warmUpSteps: 2), labelSmoothing: 0.1,
-            augmentations: ["flip"],
-            dataDigest: SHA256.hexadecimal(of: []), trainingImages: ["logo": 3, "other": 4],
+            .classifier(hyperparameters), dataDigest: SHA256.hexadecimal(of: []),
+            trainingImages: ["logo": 3, "other": 4],
             history: [
                 EpochMetrics(epoch: 1, loss: .infinity, accuracy: 0.1, learningRate: 1e-7),
                 EpochMetrics(

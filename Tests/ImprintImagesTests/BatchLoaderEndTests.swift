@@ -63,9 +63,10 @@ import Testing
                 // Whatever fills a batch in the background holds the loader.
                 weak let left = running
                 do {
-                    try running?.forEachBatch(epoch: 0, onLost: { _ in }) { _ in
-                        if throwing { throw Stop() }
-                        return false
+                    if throwing {
+                        try running?.forEachBatch(epoch: 0, onUnreadable: { _ in }) { _ in throw Stop() }
+                    } else {
+                        _ = try running?.batches(epoch: 0).next { _ in }
                     }
                 } catch is Stop {}
                 running = nil

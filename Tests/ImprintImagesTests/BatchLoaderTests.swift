@@ -44,10 +44,7 @@ import Testing
 
     private func epoch(_ loader: BatchLoader, _ epoch: Int = 0) throws -> [CopiedBatch] {
         var batches: [CopiedBatch] = []
-        try loader.forEachBatch(epoch: epoch, onLost: { _ in }) { batch in
-            batches.append(CopiedBatch(batch))
-            return true
-        }
+        try loader.forEachBatch(epoch: epoch, onUnreadable: { _ in }) { batches.append(CopiedBatch($0)) }
         return batches
     }
 
@@ -201,7 +198,7 @@ import Testing
             try FileManager.default.removeItem(at: gone)
             var lost: [SkippedImage] = []
             var places: [Int] = []
-            let isWhole = try loader.forEachBatch(epoch: 1, onLost: { lost.append($0) }) { batch in
+            try loader.forEachBatch(epoch: 1, onUnreadable: { lost.append($0) }) { batch in
                 let values = CopiedBatch(batch).values
                 for (index, place) in batch.places.enumerated() {
                     let image = try loader.image(at: place, epoch: 1)
@@ -212,9 +209,7 @@ import Testing
                     #expect(batch.labels[index] == items[place].label)
                 }
                 places += batch.places
-                return true
             }
-            #expect(isWhole)
             #expect(lost.map(\.url) == [gone])
             #expect(places.sorted() == items.indices.filter { $0 != 5 })
             // What is kept needs no file.
@@ -251,10 +246,8 @@ import Testing
             let expected = try epoch(loader, 1)
             for stopAfter in 1...6 {
                 var seen = 0
-                try loader.forEachBatch(epoch: 0, onLost: { _ in }) { _ in
-                    seen += 1
-                    return seen < stopAfter
-                }
+                let batches = loader.batches(epoch: 0)
+                while seen < stopAfter, try batches.next(onUnreadable: { _ in }) != nil { seen += 1 }
                 #expect(seen == stopAfter)
                 #expect(try epoch(loader, 1) == expected)
             }
@@ -269,10 +262,9 @@ import Testing
             for throwAt in 1...6 {
                 var seen = 0
                 #expect(throws: Failure.self) {
-                    try loader.forEachBatch(epoch: 0, onLost: { _ in }) { _ in
+                    try loader.forEachBatch(epoch: 0, onUnreadable: { _ in }) { _ in
                         seen += 1
                         if seen == throwAt { throw Failure() }
-                        return true
                     }
                 }
                 #expect(seen == throwAt)

@@ -251,13 +251,13 @@ import Testing
             adapted.network, parameters: parameters,
             options: ExecutionPlan.Options(batchSize: 3, mode: .training, frozen: adapted.frozen))
         // Without decay, so that it is gradients that change them.
-        let optimizer = try AdamW(.init(learningRate: 0.01, weightDecay: 0), for: parameters.layout)
+        let optimizer = try AdamW(.init(weightDecay: 0), for: parameters.layout)
         for step in 0..<3 {
             _ = plan.input.update(from: randomValues(plan.input.count, "input \(step)"))
             plan.forward(count: 3)
             _ = plan.outputGradient.update(from: randomValues(plan.outputGradient.count, "gradient \(step)"))
             plan.backward(count: 3)
-            optimizer.step(plan)
+            optimizer.step(plan, learningRate: 0.01)
         }
         for entry in parameters.layout.entries {
             let (old, new) = (try #require(before[entry.name]), try #require(parameters[entry.name]))

@@ -177,13 +177,13 @@ import Testing
         #expect(ParameterLayout(kept) == parameters.layout)
         let plan = try ExecutionPlan(
             kept, parameters: parameters, options: ExecutionPlan.Options(batchSize: 2, mode: .training))
-        let optimizer = try SGD(.init(learningRate: 0.01), for: parameters.layout)
+        let optimizer = try SGD(.init(), for: parameters.layout)
         _ = plan.input.update(from: randomValues(plan.input.count, "input"))
         for _ in 0..<2 {
             plan.forward(count: 2)
             _ = plan.outputGradient.update(from: randomValues(plan.outputGradient.count, "output gradient"))
             plan.backward(count: 2)
-            optimizer.step(plan)
+            optimizer.step(plan, learningRate: 0.01)
         }
         for entry in parameters.layout.entries {
             let isSame = parameters[entry.name] == before[entry.name]

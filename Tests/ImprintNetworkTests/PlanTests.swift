@@ -69,7 +69,7 @@ import Testing
         let plan = try ExecutionPlan(network, parameters: parameters, options: options)
         if isPoisoned { plan.poison(keeping: []) }
         let optimizer = try SGD(
-            .init(learningRate: 0.05, weightDecay: 1e-4, gradientClipping: 1), for: parameters.layout)
+            .init(weightDecay: 1e-4, gradientClipping: 1), for: parameters.layout)
         var run = Run()
         for step in 0..<steps {
             _ = plan.input.update(from: randomValues(images * network.input.count, "images \(step)"))
@@ -84,7 +84,7 @@ import Testing
             if let gradient = plan.inputGradient {
                 run.inputGradients += gradient[..<(images * network.input.count)]
             }
-            optimizer.step(plan)
+            optimizer.step(plan, learningRate: 0.05)
         }
         run.parameters = Array(parameters.buffer)
         return run
@@ -190,14 +190,14 @@ import Testing
         let plan = try ExecutionPlan(
             network, parameters: parameters,
             options: ExecutionPlan.Options(batchSize: 3, mode: .training, frozen: frozen))
-        let optimizer = try SGD(.init(learningRate: 0.05, weightDecay: 0.1), for: parameters.layout)
+        let optimizer = try SGD(.init(weightDecay: 0.1), for: parameters.layout)
         for step in 0..<2 {
             _ = plan.input.update(from: randomValues(plan.input.count, "images \(step)"))
             plan.forward(count: 3)
             _ = SoftmaxCrossEntropy()(logits: plan.output, labels: [0, 1, 2], gradient: plan.outputGradient)
             plan.parameterGradients.update(repeating: .infinity)
             plan.backward(count: 3)
-            optimizer.step(plan)
+            optimizer.step(plan, learningRate: 0.05)
         }
         for entry in parameters.layout.entries {
             let isSame = parameters[entry.name] == before[entry.name]

@@ -221,7 +221,7 @@ import Testing
                 _ = run(plan, input)
                 _ = trainer.outputGradient.update(from: [1, -1, 1, -1])
                 trainer.backward(count: 2)
-                try SGD(.init(learningRate: 0.1), for: parameters.layout).step(trainer)
+                try SGD(.init(), for: parameters.layout).step(trainer, learningRate: 0.1)
             }
             let after = run(plan, input)
             #expect((after == before) == (change == .none))
@@ -254,7 +254,7 @@ import Testing
             network, parameters: parameters,
             options: ExecutionPlan.Options(batchSize: 3, mode: .training, workers: Workers(workers), frozen: frozen))
         #expect(plan.steps.contains { $0.kernel is PrepackedConvolution })
-        let optimizer = try SGD(.init(learningRate: 0.1, weightDecay: 0.01), for: parameters.layout)
+        let optimizer = try SGD(.init(weightDecay: 0.01), for: parameters.layout)
         let slopes = randomValues(3 * network.output.count, "slopes")
         for step in 0..<4 {
             if step == 3 {
@@ -275,7 +275,7 @@ import Testing
                 expectClose(
                     try #require(parameters[entry.name]), try #require(unfused.parameters[entry.name]), entry.name)
             }
-            optimizer.step(plan)
+            optimizer.step(plan, learningRate: 0.1)
         }
     }
 
@@ -286,12 +286,12 @@ import Testing
         let plan = try ExecutionPlan(
             network, parameters: parameters,
             options: ExecutionPlan.Options(batchSize: 1, mode: .training, frozen: ["pointwise", "winograd", "norm"]))
-        let optimizer = try SGD(.init(learningRate: 0.1), for: parameters.layout)
+        let optimizer = try SGD(.init(), for: parameters.layout)
         let step = try #require(plan.steps.firstIndex { $0.name.hasPrefix("winograd") })
         func features() -> [Float] {
             _ = run(plan, randomValues(network.input.count, "input"))
             _ = gradients(plan, [1, -1])
-            optimizer.step(plan)
+            optimizer.step(plan, learningRate: 0.1)
             let output = plan.steps[step].context.transformedWeights.assumingMemoryBound(to: Float.self)
             return Array(UnsafeBufferPointer(start: output, count: 16))
         }
@@ -317,7 +317,7 @@ import Testing
         _ = run(plan, input)
         _ = gradients(plan, [1, -1])
         parameters["norm.shift"] = parameters["norm.shift"]?.map { $0 + 1 }
-        try SGD(.init(learningRate: 0.1), for: parameters.layout).step(plan)
+        try SGD(.init(), for: parameters.layout).step(plan, learningRate: 0.1)
         expectClose(
             run(plan, input), try reference(network, parameters, input, frozen: frozen), "output", tolerance: 1e-4)
     }

@@ -56,7 +56,7 @@ struct PyTorchLayers: Decodable {
     struct SGDCase: Decodable, Sendable, CustomTestStringConvertible {
         let name: String
         let network: Network
-        let options: SGD.Options
+        let options: SGDFixture
         let factors: [Float]
         let parameters: [String: ReferenceNumbers]
         let gradients: [[String: ReferenceNumbers]]
@@ -109,7 +109,7 @@ struct PyTorchTraining: Decodable {
     }
 
     let network: String
-    let options: SGD.Options
+    let options: SGDFixture
     let steps: Int
     let parameters: [String: Tensor]
     let images: Images
@@ -144,4 +144,17 @@ func expectClose(
     Issue.record(
         "\(what)[\(place)] is \(actual[place]), expected \(expected[place]) ± \(tolerance * scale)",
         sourceLocation: sourceLocation)
+}
+
+/// The hyperparameters of SGD in a fixture, with its learning rate.
+struct SGDFixture: Decodable {
+    let sgd: SGD.Options
+    let learningRate: Float
+
+    private enum CodingKeys: String, CodingKey { case learningRate }
+
+    init(from decoder: any Decoder) throws {
+        sgd = try SGD.Options(from: decoder)
+        learningRate = try decoder.container(keyedBy: CodingKeys.self).decode(Float.self, forKey: .learningRate)
+    }
 }

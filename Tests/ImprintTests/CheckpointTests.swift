@@ -15,9 +15,9 @@ import Testing
         case plain, varied, averaged, searched, unkept, dropout, clipped, head, headFirst, gradual
     }
 
-    private static func configuration(_ variant: Variant) throws -> TrainingConfiguration {
+    private static func configuration(_ variant: Variant) throws -> ClassifierConfiguration {
         try quickTraining(epochs: 3) {
-            $0.validation = .split(.fraction(0.25))
+            $0.validation = .fraction(0.25)
             $0.batchSize = 5
             switch variant {
             case .plain: $0.threads = 2
@@ -81,7 +81,7 @@ import Testing
 
     /// Trains until the run has ended, asking it to stop after every `steps` steps.
     private func trainInParts(
-        _ folder: URL, _ configuration: TrainingConfiguration, _ checkpoints: URL, every steps: Int
+        _ folder: URL, _ configuration: ClassifierConfiguration, _ checkpoints: URL, every steps: Int
     ) throws -> (weights: ModelFile, parts: Int) {
         let options = CheckpointOptions(folder: checkpoints, interval: .seconds(1000), resumes: true)
         for part in 1...1000 {
@@ -213,8 +213,8 @@ import Testing
         try withPictures(perLabel: 8) { folder in
             try withTemporaryFolder { place in
                 var failures: [FileError] = []
-                let trainer = try Trainer(
-                    folder: ImageFolder(at: folder), configuration: quickTraining(epochs: 3),
+                let trainer = try ClassifierTrainer(
+                    photos: ImageFolder(at: folder), configuration: quickTraining(epochs: 3),
                     checkpoints: CheckpointOptions(folder: place, interval: .zero))
                 let result = try trainer.train(onEvent: { event in
                     if case .started = event { try? FileManager.default.removeItem(at: place) }

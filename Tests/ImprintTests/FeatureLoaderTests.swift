@@ -18,7 +18,7 @@ import Testing
 
     /// Trains the head as a run does, but with the whole network in every step.
     private func trainWithoutFeatures(
-        _ base: ModelFile, _ folder: URL, _ configuration: TrainingConfiguration
+        _ base: ModelFile, _ folder: URL, _ configuration: ClassifierConfiguration
     ) throws -> (parameters: Parameters, losses: [Float]) {
         let images = try ImageFolder(at: folder)
         let loader = try BatchLoader(
@@ -33,15 +33,15 @@ import Testing
                 frozen: Set(network.nodes.map(\.name)).subtracting(["head"])))
         let optimizer = try SGD(
             SGD.Options(
-                learningRate: try #require(configuration.learningRate), momentum: configuration.momentum,
-                nesterov: true, weightDecay: configuration.weightDecay), for: parameters.layout)
+                momentum: configuration.momentum, nesterov: true, weightDecay: configuration.weightDecay),
+            for: parameters.layout)
         let steps = (loader.count + configuration.batchSize - 1) / configuration.batchSize
         let schedule = LearningRateSchedule(configuration.schedule, warmUpSteps: steps)
         let loss = SoftmaxCrossEntropy(labelSmoothing: configuration.labelSmoothing)
         var losses: [Float] = []
         for epoch in 0..<configuration.epochs {
             var sum: Float = 0
-            try loader.forEachBatch(epoch: epoch, onLost: { _ in }) { batch in
+            try loader.forEachBatch(epoch: epoch, onUnreadable: { _ in }) { batch in
                 batch.write(to: plan.input)
                 plan.forward(count: batch.count)
                 let count = batch.count * network.output.channels
@@ -52,9 +52,8 @@ import Testing
                         gradient: UnsafeMutableBufferPointer(rebasing: plan.outputGradient[..<count])
                     ).loss
                 plan.backward(count: batch.count)
-                optimizer.step(
-                    plan, factor: schedule.factor(at: epoch * steps + batch.index, of: configuration.epochs * steps))
-                return true
+                let factor = schedule.factor(at: epoch * steps + batch.index, of: configuration.epochs * steps)
+                optimizer.step(plan, learningRate: try #require(configuration.learningRate) * factor)
             }
             losses.append(sum / Float(loader.count))
         }
@@ -113,7 +112,7 @@ import Testing
         try withPictures(["down", "left", "up"], perLabel: 16) { folder in
             let configuration = quickTraining(epochs: 30) {
                 $0.start = .base(base)
-                $0.validation = .split(.fraction(0.25))
+                $0.validation = .fraction(0.25)
                 $0.learningRate = nil
                 $0.averageDecay = 0.9
                 $0.labelWeights = .automatic

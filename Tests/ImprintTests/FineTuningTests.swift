@@ -17,8 +17,8 @@ import Testing
 
     private func tuning(
         _ base: ModelFile, _ trains: FineTuning.Trains, epochs: Int,
-        change: (inout TrainingConfiguration) -> Void = { _ in }
-    ) -> TrainingConfiguration {
+        change: (inout ClassifierConfiguration) -> Void = { _ in }
+    ) -> ClassifierConfiguration {
         quickTraining(epochs: epochs) {
             $0.start = .base(base, trains: trains)
             change(&$0)
@@ -103,7 +103,7 @@ import Testing
                             let checkpoint = try? Checkpoint(contentsOf: file),
                             let now = try? Parameters(base.parameters.layout)
                         else { return }
-                        now.withValues { _ = $0.update(from: checkpoint.numbers[.parameters] ?? []) }
+                        now.withValues { _ = $0.update(from: checkpoint.state.parameters) }
                         let stage = epochs / stageEpochs
                         let open = trains == .gradual ? stage : stage * 4
                         let expected = blocks.prefix(open).reduce(into: Set(["head"])) { $0.formUnion($1) }
@@ -132,7 +132,7 @@ import Testing
                         onEvent: { if case .batch = $0 { done += 1 } })
                     let checkpoint = try Checkpoint(contentsOf: place.appending(path: CheckpointOptions.fileName))
                     let entry = try #require(ParameterLayout(checkpoint.network)["head.weight"])
-                    return Array(try #require(checkpoint.numbers[.parameters])[entry.range])
+                    return Array(checkpoint.state.parameters[entry.range])
                 }
             }
             func move(_ trains: FineTuning.Trains, step: Int) throws -> [Float] {
@@ -151,7 +151,7 @@ import Testing
             let weights = try train(
                 folder,
                 tuning(base, .headFirst, epochs: 12) {
-                    $0.validation = .split(.fraction(0.25))
+                    $0.validation = .fraction(0.25)
                     $0.learningRate = 0
                     $0.fineTuning.stageEpochs = 3
                     $0.patience = 2
@@ -173,7 +173,7 @@ import Testing
                         folder,
                         tuning(base, trains, epochs: 5) {
                             $0.threads = threads
-                            $0.validation = .split(.fraction(0.25))
+                            $0.validation = .fraction(0.25)
                             $0.averageDecay = 0.9
                         }))
             }
@@ -205,7 +205,7 @@ import Testing
         try withPictures(perLabel: 2) { folder in
             func expectRefusal(
                 _ name: String, _ trains: FineTuning.Trains = .all, epochs: Int = 2, of value: String,
-                _ change: (inout TrainingConfiguration) -> Void = { _ in }
+                _ change: (inout ClassifierConfiguration) -> Void = { _ in }
             ) {
                 let error = #expect(throws: ImprintError.self) {
                     try train(folder, tuning(base, trains, epochs: epochs, change: change))
@@ -232,7 +232,7 @@ import Testing
                 _ = try train(folder, tuning(base, .headFirst, epochs: 3), checkpoints: options)
                 func expectRefusal(
                     _ setting: String, _ trains: FineTuning.Trains = .headFirst,
-                    _ change: (inout TrainingConfiguration) -> Void = { _ in }
+                    _ change: (inout ClassifierConfiguration) -> Void = { _ in }
                 ) {
                     let error = #expect(throws: ImprintError.self) {
                         try train(folder, tuning(base, trains, epochs: 4, change: change), checkpoints: options)
@@ -245,7 +245,7 @@ import Testing
                 expectRefusal("network", .all)
                 expectRefusal("layer decay") { $0.fineTuning.layerDecay = 0.9 }
                 expectRefusal("stage epochs") { $0.fineTuning.stageEpochs = 2 }
-                expectRefusal("statistics of norms") { $0.fineTuning.keepsStatistics = false }
+                expectRefusal("keeps statistics") { $0.fineTuning.keepsStatistics = false }
             }
         }
     }

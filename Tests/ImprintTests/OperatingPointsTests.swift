@@ -142,7 +142,7 @@ import Testing
                 network: network, parameters: try Parameters(network, seed: 0), labels: labels,
                 preprocessing: Preprocessing(width: 16, height: 16), training: record)
         }
-        var record = TrainingRecord(seed: 1, epochs: 1, batchSize: 1, optimizer: SGD.Options(learningRate: 0.1))
+        var record = TrainingRecord(.classifier(ClassifierHyperparameters()))
         #expect(throws: ImprintError.notMeasured(what: "threshold", labels: labels)) {
             try ConfidenceRule(threshold: .ofLabel).check(try ImageClassifier(weights(nil)))
         }
@@ -166,7 +166,7 @@ import Testing
     func classifier() throws {
         let network = try Network.logonet(labels: 2, inputSize: 16, width: 0.1)
         let record = TrainingRecord(
-            seed: 1, epochs: 1, batchSize: 1, optimizer: SGD.Options(learningRate: 0.1),
+            .classifier(ClassifierHyperparameters()),
             precisionRecall: ["logo": curve], thresholds: ["logo": 0.5, "other": 0.25])
         let classifier = try ImageClassifier(
             ModelFile(

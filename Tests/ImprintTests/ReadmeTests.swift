@@ -10,11 +10,11 @@ import Testing
 /// The examples of the README, as they stand there.
 private func example(photos: URL, model: URL, photo: URL) async throws {
     // README example begins
-    var configuration = TrainingConfiguration()
-    configuration.start = .base(try .shippedBase(), trains: .all)  // else a new network begins from nothing
+    var configuration = ClassifierConfiguration()
     configuration.epochs = 10
     configuration.augmentation = Augmentation([.flip, .rotate, .blur])
-    for try await event in Trainer(folder: try ImageFolder(at: photos), configuration: configuration).start() {
+    let trainer = ClassifierTrainer(photos: try ImageFolder(at: photos), configuration: configuration)
+    for try await event in trainer.start() {
         switch event {
         case .epoch(let metrics, _): print(metrics.epoch, metrics.loss)
         case .finished(let result): try result.weights.write(to: model)
@@ -31,10 +31,10 @@ private func example(photos: URL, model: URL, photo: URL) async throws {
 
 private func artworkExample(photos: URL, leaf: URL, crest: URL, others: URL, model: URL, photo: URL) async throws {
     // README example begins
-    let data = TrainingData.photos(try ImageFolder(at: photos, minimumClasses: 1)).composited(
+    let trainer = DetectorTrainer(
         artwork: ["Leaf": [try Artwork(contentsOf: leaf)], "Crest": [try Artwork(contentsOf: crest)]],
-        backgrounds: try ImageFolder.images(in: others))
-    for try await case .finished(let result) in Trainer(data: data).start() {
+        photos: try ImageFolder(at: photos, minimumClasses: 1), backgrounds: try ImageFolder.images(in: others))
+    for try await case .finished(let result) in trainer.start() {
         try result.weights.write(to: model)
     }
 

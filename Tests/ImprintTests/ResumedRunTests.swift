@@ -32,7 +32,7 @@ import Testing
     @Test("Images that are added are trained on, but not those that show what an image kept back shows")
     func addedImages() throws {
         try withPictures(perLabel: 8) { folder in
-            let configuration = quickTraining(epochs: 2) { $0.validation = .split(.fraction(0.25)) }
+            let configuration = quickTraining(epochs: 2) { $0.validation = .fraction(0.25) }
             try withTemporaryFolder { place in
                 let options = CheckpointOptions(folder: place, resumes: true)
                 _ = try train(folder, configuration, checkpoints: options)
@@ -68,7 +68,7 @@ import Testing
         try withPictures(perLabel: 8) { folder in
             try withTemporaryFolder { place in
                 let configuration = quickTraining(epochs: 6) {
-                    $0.validation = .split(.fraction(0.25))
+                    $0.validation = .fraction(0.25)
                     $0.batchSize = 2
                     $0.learningRate = 0.5
                     $0.schedule = .constant
@@ -102,8 +102,8 @@ import Testing
         try withPictures(perLabel: 8) { folder in
             try withTemporaryFolder { place in
                 func result(limit: Duration?) throws -> TrainingResult {
-                    try Trainer(
-                        folder: ImageFolder(at: folder),
+                    try ClassifierTrainer(
+                        photos: ImageFolder(at: folder),
                         configuration: quickTraining(epochs: limit == nil ? 3 : 100_000) { $0.timeLimit = limit },
                         checkpoints: CheckpointOptions(folder: place, resumes: true)
                     ).train()
@@ -113,7 +113,8 @@ import Testing
                 let again = try result(limit: .seconds(1))
                 #expect(again.ending == .timeLimit && again.seconds > first.seconds)
                 #expect(again.weights.training?.history.count == first.weights.training?.history.count)
-                let progress = try Checkpoint(contentsOf: place.appending(path: CheckpointOptions.fileName)).progress
+                let progress = try Checkpoint(contentsOf: place.appending(path: CheckpointOptions.fileName)).state
+                    .progress
                 #expect(progress.secondsInEpochs > 0.3 && progress.secondsInEpochs < progress.seconds)
             }
         }
@@ -125,7 +126,7 @@ import Testing
                 let options = CheckpointOptions(folder: place, resumes: true)
                 let file = place.appending(path: "checkpoint.safetensors").path
                 _ = try train(folder, quickTraining(epochs: 1), checkpoints: options)
-                func expectRefusal(_ setting: String, _ change: (inout TrainingConfiguration) -> Void) {
+                func expectRefusal(_ setting: String, _ change: (inout ClassifierConfiguration) -> Void) {
                     let error = #expect(throws: ImprintError.self) {
                         try train(folder, quickTraining(epochs: 2, change: change), checkpoints: options)
                     }
@@ -139,11 +140,11 @@ import Testing
                 expectRefusal("learning rate") { $0.learningRate = 0.5 }
                 expectRefusal("learning rate") { $0.learningRate = nil }
                 expectRefusal("augmentation") { $0.augmentation = Augmentation([.blur]) }
-                expectRefusal("average") { $0.averageDecay = 0.9 }
-                expectRefusal("class weights") { $0.labelWeights = .automatic }
+                expectRefusal("average decay") { $0.averageDecay = 0.9 }
+                expectRefusal("label weights") { $0.labelWeights = .automatic }
                 expectRefusal("input size") { $0.inputSize = 32 }
                 expectRefusal("network") { $0.start = .network("logonet", width: 0.25) }
-                expectRefusal("validation") { $0.validation = .split(.fraction(0.5)) }
+                expectRefusal("validation") { $0.validation = .fraction(0.5) }
                 try FileManager.default.removeItem(at: folder.appending(path: "up"))
                 expectRefusal("labels") { _ in }
                 // What does not make the run another one may change.
@@ -163,7 +164,7 @@ import Testing
     @Test("A run whose images to measure on are all gone is not resumed") func renamedImages() throws {
         try withPictures(perLabel: 8) { folder in
             try withTemporaryFolder { place in
-                let configuration = quickTraining(epochs: 2) { $0.validation = .split(.fraction(0.25)) }
+                let configuration = quickTraining(epochs: 2) { $0.validation = .fraction(0.25) }
                 let options = CheckpointOptions(folder: place, resumes: true)
                 _ = try train(folder, configuration, checkpoints: options)
                 for label in ["left", "right"] {
@@ -187,8 +188,8 @@ import Testing
             try withTemporaryFolder { place in
                 func result(epochs: Int, stops: Bool = false) throws -> TrainingResult {
                     var epochsDone = 0
-                    return try Trainer(
-                        folder: ImageFolder(at: folder), configuration: quickTraining(epochs: epochs),
+                    return try ClassifierTrainer(
+                        photos: ImageFolder(at: folder), configuration: quickTraining(epochs: epochs),
                         checkpoints: CheckpointOptions(folder: place, resumes: true)
                     ).train(
                         onEvent: { if case .epoch = $0 { epochsDone += 1 } }, shouldStop: { stops && epochsDone > 0 })

@@ -8,24 +8,24 @@ import TestSupport
 
 /// Training on small pictures that takes a second.
 func quickTraining(
-    epochs: Int = 3, change: (inout TrainingConfiguration) throws -> Void = { _ in }
-) rethrows -> TrainingConfiguration {
-    var configuration = TrainingConfiguration()
+    epochs: Int = 3, change: (inout ClassifierConfiguration) throws -> Void = { _ in }
+) rethrows -> ClassifierConfiguration {
+    var configuration = ClassifierConfiguration()
     configuration.start = .network("logonet", width: 0.125)
     configuration.inputSize = 16
     configuration.batchSize = 8
     configuration.epochs = epochs
     configuration.threads = 1
-    configuration.validation = .split(.none)
+    configuration.validation = .none
     try change(&configuration)
     return configuration
 }
 
 func train(
-    _ folder: URL, _ configuration: TrainingConfiguration, checkpoints: CheckpointOptions? = nil,
+    _ folder: URL, _ configuration: ClassifierConfiguration, checkpoints: CheckpointOptions? = nil,
     shouldStop: @escaping () -> Bool = { false }, onEvent: @escaping (TrainingEvent) -> Void = { _ in }
 ) throws -> ModelFile {
-    try Trainer(folder: ImageFolder(at: folder), configuration: configuration, checkpoints: checkpoints)
+    try ClassifierTrainer(photos: ImageFolder(at: folder), configuration: configuration, checkpoints: checkpoints)
         .train(onEvent: onEvent, shouldStop: shouldStop).weights
 }
 

@@ -20,9 +20,9 @@ import Testing
 
     @Test("Events come in order and end with the model") func events() async throws {
         try await withPictures { folder in
-            let trainer = try Trainer(
-                folder: ImageFolder(at: folder),
-                configuration: quickTraining(epochs: 2) { $0.validation = .split(.fraction(0.25)) },
+            let trainer = try ClassifierTrainer(
+                photos: ImageFolder(at: folder),
+                configuration: quickTraining(epochs: 2) { $0.validation = .fraction(0.25) },
                 checkpoints: CheckpointOptions(folder: folder.deletingLastPathComponent().appending(path: "run")))
             var kinds: [String] = []
             var result: TrainingResult?
@@ -43,8 +43,10 @@ import Testing
 
     @Test("Stopping a run ends it with the model of the whole epochs") func stop() async throws {
         try await withPictures { folder in
-            let run = try Trainer(folder: ImageFolder(at: folder), configuration: quickTraining(epochs: 100_000))
-                .start()
+            let run = try ClassifierTrainer(
+                photos: ImageFolder(at: folder), configuration: quickTraining(epochs: 100_000)
+            )
+            .start()
             var ending: TrainingResult.Ending?
             for try await event in run {
                 if case .epoch(let metrics, _) = event, metrics.epoch == 2 { run.stop() }
@@ -60,8 +62,8 @@ import Testing
     @Test("Cancelling the reader ends the run, with a checkpoint, before the loop is left") func cancel() async throws {
         try await withPictures { folder in
             let place = folder.deletingLastPathComponent().appending(path: "run")
-            let trainer = try Trainer(
-                folder: ImageFolder(at: folder), configuration: quickTraining(epochs: 100_000),
+            let trainer = try ClassifierTrainer(
+                photos: ImageFolder(at: folder), configuration: quickTraining(epochs: 100_000),
                 checkpoints: CheckpointOptions(folder: place, interval: .seconds(1000)))
             let (begun, signal) = AsyncStream<Void>.makeStream()
             let reader = Task {
@@ -76,7 +78,7 @@ import Testing
             reader.cancel()
             #expect(try await reader.value == false)
             let checkpoint = try Checkpoint(contentsOf: place.appending(path: "checkpoint.safetensors"))
-            #expect(!checkpoint.progress.history.isEmpty && !checkpoint.progress.isFinished)
+            #expect(!checkpoint.state.progress.history.isEmpty && !checkpoint.state.progress.isFinished)
         }
     }
 
@@ -84,8 +86,8 @@ import Testing
         try await withPictures { folder in
             let configuration = quickTraining(epochs: 800) { $0.batchSize = 8 }
             let place = folder.deletingLastPathComponent().appending(path: "run")
-            let trainer = try Trainer(
-                folder: ImageFolder(at: folder), configuration: configuration,
+            let trainer = try ClassifierTrainer(
+                photos: ImageFolder(at: folder), configuration: configuration,
                 checkpoints: CheckpointOptions(folder: place, interval: .seconds(1000)))
             var events = 0
             var epochs = 0
@@ -109,8 +111,8 @@ import Testing
     {
         try await withPictures { folder in
             let place = folder.deletingLastPathComponent().appending(path: "run")
-            let trainer = try Trainer(
-                folder: ImageFolder(at: folder), configuration: quickTraining(epochs: 100_000),
+            let trainer = try ClassifierTrainer(
+                photos: ImageFolder(at: folder), configuration: quickTraining(epochs: 100_000),
                 checkpoints: CheckpointOptions(folder: place, interval: .seconds(1000)))
             let (begun, signal) = AsyncStream<Void>.makeStream()
             let reader = Task {
@@ -127,8 +129,8 @@ import Testing
 
     @Test("An error of the run is thrown to its reader") func error() async throws {
         try await withPictures { folder in
-            let trainer = try Trainer(
-                folder: ImageFolder(at: folder), configuration: quickTraining { $0.learningRate = 1e20 })
+            let trainer = try ClassifierTrainer(
+                photos: ImageFolder(at: folder), configuration: quickTraining { $0.learningRate = 1e20 })
             await #expect(throws: ImprintError.self) {
                 for try await _ in trainer.start() {}
             }

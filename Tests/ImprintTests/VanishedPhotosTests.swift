@@ -13,20 +13,21 @@ import Testing
 /// Photos that could be read when training began and cannot be read any more.
 @Suite("Vanished photos") struct VanishedPhotosTests {
     private func run(
-        _ folder: URL, _ configuration: TrainingConfiguration, checkpoints: CheckpointOptions? = nil,
+        _ folder: URL, _ configuration: ClassifierConfiguration, checkpoints: CheckpointOptions? = nil,
         afterEpoch epoch: Int = .max, _ change: @escaping () -> Void = {}
     ) throws -> TrainingResult {
-        try Trainer(folder: ImageFolder(at: folder), configuration: configuration, checkpoints: checkpoints).train(
-            onEvent: { if case .epoch(let metrics, _) = $0, metrics.epoch == epoch { change() } })
+        try ClassifierTrainer(photos: ImageFolder(at: folder), configuration: configuration, checkpoints: checkpoints)
+            .train(
+                onEvent: { if case .epoch(let metrics, _) = $0, metrics.epoch == epoch { change() } })
     }
 
     /// Reads photos again in each epoch.
     private func configuration(
-        epochs: Int = 6, _ change: (inout TrainingConfiguration) -> Void = { _ in }
-    ) -> TrainingConfiguration {
+        epochs: Int = 6, _ change: (inout ClassifierConfiguration) -> Void = { _ in }
+    ) -> ClassifierConfiguration {
         quickTraining(epochs: epochs) {
             $0.memoryLimit = 0
-            $0.validation = .split(.fraction(0.25))
+            $0.validation = .fraction(0.25)
             change(&$0)
         }
     }
@@ -63,7 +64,7 @@ import Testing
     @Test("If the folder vanishes before the first epoch is done, there is no model and the reason is an error")
     func noModel() throws {
         try withPictures(perLabel: 8) { folder in
-            let trainer = try Trainer(folder: ImageFolder(at: folder), configuration: configuration())
+            let trainer = try ClassifierTrainer(photos: ImageFolder(at: folder), configuration: configuration())
             let error = #expect(throws: ImprintError.self) {
                 try trainer.train(onEvent: {
                     if case .started = $0 { try? FileManager.default.removeItem(at: folder) }
@@ -87,7 +88,7 @@ import Testing
                 try FileManager.default.removeItem(at: folder.appending(path: "right/\(index).png"))
             }
             let result = try run(
-                folder, configuration { $0.validation = .split(.fraction(validation)) }, afterEpoch: 2
+                folder, configuration { $0.validation = .fraction(validation) }, afterEpoch: 2
             ) { try? FileManager.default.removeItem(at: folder.appending(path: "right")) }
             #expect(result.ending == .photosLost && result.weights.training?.history.count == 2)
             #expect(result.evaluation == nil)
@@ -98,7 +99,7 @@ import Testing
     @Test("If only training photos vanish, the model is still calibrated and evaluated") func trainingOnly() throws {
         try withPictures(perLabel: 8) { folder in
             try withPictures(perLabel: 8, seed: 1) { validation in
-                let result = try run(folder, configuration { $0.validation = .folder(validation) }, afterEpoch: 2) {
+                let result = try run(folder, configuration { $0.validationFolder = validation }, afterEpoch: 2) {
                     try? FileManager.default.removeItem(at: folder)
                 }
                 #expect(result.ending == .photosLost && result.weights.training?.history.count == 2)
@@ -119,7 +120,7 @@ import Testing
                 }
                 // A rate at which the second half only makes the model worse.
                 let configuration = configuration(epochs: 6) {
-                    $0.validation = .folder(validation)
+                    $0.validationFolder = validation
                     $0.keepsGroupsTogether = false
                     $0.learningRate = 0.5
                     $0.schedule = .constant
@@ -152,7 +153,7 @@ import Testing
                         at: folder.appending(path: "right/\(index).png"), to: hard.appending(path: "\(index).png"))
                 }
                 let configuration = configuration(epochs: 5) {
-                    $0.validation = .folder(validation)
+                    $0.validationFolder = validation
                     $0.keepsGroupsTogether = false
                     // A rate at which the fourth epoch is better than the third, but not than the third without the hard photos.
                     $0.learningRate = 0.001
@@ -190,10 +191,7 @@ import Testing
             let bytes = try Data(contentsOf: photo)
             func places(_ epoch: Int) throws -> [Int] {
                 var places: [Int] = []
-                try loader.forEachBatch(epoch: epoch, onLost: { _ in }) {
-                    places += $0.places
-                    return true
-                }
+                try loader.forEachBatch(epoch: epoch, onUnreadable: { _ in }) { places += $0.places }
                 return places
             }
             try FileManager.default.removeItem(at: photo)
@@ -210,9 +208,9 @@ import Testing
                     folder: place.appending(path: "run"), interval: .zero, resumes: true)
                 func leakage(epochs: Int) throws -> TrainingStart.Leakage? {
                     var found: TrainingStart.Leakage?
-                    let trainer = try Trainer(
-                        folder: ImageFolder(at: folder),
-                        configuration: quickTraining(epochs: epochs) { $0.validation = .split(.fraction(0.5)) },
+                    let trainer = try ClassifierTrainer(
+                        photos: ImageFolder(at: folder),
+                        configuration: quickTraining(epochs: epochs) { $0.validation = .fraction(0.5) },
                         checkpoints: checkpoints)
                     _ = try trainer.train(onEvent: { if case .started(let start) = $0 { found = start.leakage } })
                     return found

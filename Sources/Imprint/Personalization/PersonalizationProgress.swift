@@ -20,7 +20,7 @@ public enum PersonalizationProgress: Sendable, Hashable {
     }
 }
 
-extension TuningSample.Target {
+extension PersonalizationSample.Target {
     /// What confidences are worth as an answer to it; nil if it is to be judged as before, for that is not about what was shown.
     func score(_ confidences: [Float]) -> (loss: Float, isRight: Bool)? {
         let best = confidences.indices.max { confidences[$0] < confidences[$1] }

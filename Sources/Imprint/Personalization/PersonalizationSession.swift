@@ -211,7 +211,8 @@ public final class PersonalizationSession: Sendable {
         _ lesson: Lesson, shouldStop: () throws -> Bool = { false },
         onStep: ((PersonalizationProgress.Step) -> Void)? = nil
     ) throws {
-        let personalization = try Tuning(base, lesson, configuration).run(shouldStop: shouldStop, onStep: onStep)
+        let personalization = try PersonalizationTrainer(base, lesson, configuration).run(
+            shouldStop: shouldStop, onStep: onStep)
         published.replace(with: try base.personalized(with: personalization))
     }
 
@@ -236,7 +237,8 @@ public final class PersonalizationSession: Sendable {
     func crossValidated(folds: Int, shouldStop: () throws -> Bool) throws -> Accuracy? {
         precondition(folds >= 2, "photos are divided into at least 2 folds, not \(folds)")
         let lesson = state.withLock { $0.lesson }
-        return try Tuning.crossValidated(base, lesson, configuration, folds: folds, shouldStop: shouldStop)
+        return try PersonalizationTrainer.crossValidated(
+            base, lesson, configuration, folds: folds, shouldStop: shouldStop)
     }
 }
 

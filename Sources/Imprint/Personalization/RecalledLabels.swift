@@ -10,7 +10,7 @@ struct RecalledLabels {
     private static let count = 16
     private static let confidence: Float = 0.95
 
-    private let head: TunedHead
+    private let head: HeadParameters
     /// How many outputs there were before.
     private let known: Int
     private let features: [[Float]]
@@ -19,7 +19,7 @@ struct RecalledLabels {
     /// - Parameters:
     ///   - head: The head as it was, with further outputs at its end for new labels.
     ///   - features: Of the base's photos.
-    init(_ head: TunedHead, known: Int, features: [[Float]]) {
+    init(_ head: HeadParameters, known: Int, features: [[Float]]) {
         self.head = head
         self.known = known
         self.features = features
@@ -31,7 +31,7 @@ struct RecalledLabels {
     }
 
     /// The samples of one output, which weigh so much together.
-    func samples(of output: Int, weight: Float) -> [TuningSample] {
+    func samples(of output: Int, weight: Float) -> [PersonalizationSample] {
         let outputs = head.outputs
         let others = Float(max(known - 1, 1))
         let direction = (0..<head.channels).map { channel in
@@ -51,7 +51,7 @@ struct RecalledLabels {
             while confidence(way) < Self.confidence && way < 1e6 { way *= 1.2 }
             guard confidence(way) >= Self.confidence else { return nil }
             let moved = zip(feature, direction).map { $0 + way * $1 }
-            return TuningSample(features: moved, target: .asBefore, weight: weight / Float(Self.count))
+            return PersonalizationSample(features: moved, target: .asBefore, weight: weight / Float(Self.count))
         }
     }
 

@@ -15,9 +15,9 @@ final class DetectorPatches {
         let peak: PyramidScanner.Peak
     }
 
-    /// How many composites of either kind batches choose from.
-    static let usualPoolSize = 600
+    /// The number of composites of either kind that batches choose from.
     private let poolSize: Int
+    private let batchSize: Int
     /// Whether the mirror image of every mark is the mark itself.
     private let mirrors: Bool
 
@@ -33,14 +33,14 @@ final class DetectorPatches {
     let positives: [Positive]
     /// Where the network was most wrong about photos without a mark, and where it saw the mark in those with one.
     var mined: [Finding] = []
-    var found: [Finding] = []
+    var located: [Finding] = []
     /// Takes note of photos that can no longer be read.
-    private let lost: LostPhotos
+    private let unreadable: UnreadablePhotos
     private let seed: UInt64
     private let workers: Workers
     /// Composites drawn before, by their index modulo the size of the pool; all are there once a batch is filled.
     private var positivePool: [Drawn?]
-    private var nearMissPool: [Drawn?]
+    private var hardNegativePool: [Drawn?]
     private var drawnCount = 0
 
     private struct Drawn {
@@ -50,19 +50,21 @@ final class DetectorPatches {
     }
 
     init(
-        compositors: [Compositor], negatives: [PatchSource], positives: [Positive], lost: LostPhotos, seed: UInt64,
-        workers: Workers, poolSize: Int = usualPoolSize
+        compositors: [Compositor], negatives: [PatchSource], positives: [Positive], unreadable: UnreadablePhotos,
+        seed: UInt64,
+        workers: Workers, batchSize: Int, poolSize: Int
     ) {
         self.compositors = compositors
         self.negatives = negatives
         self.positives = positives
-        self.lost = lost
+        self.unreadable = unreadable
         self.seed = seed
         self.workers = workers
         self.poolSize = poolSize
+        self.batchSize = batchSize
         mirrors = compositors.allSatisfy { $0.artworks.allSatisfy(\.isMirrorSymmetric) }
         positivePool = Array(repeating: nil, count: poolSize)
-        nearMissPool = positivePool
+        hardNegativePool = positivePool
     }
 
     /// Fills the patches of a batch, [N, 96, 96, 3], and tells what each shows.
@@ -72,11 +74,11 @@ final class DetectorPatches {
     ) throws(ImageError) -> [HeatMapLoss.Target?] {
         try refreshPool(before: step)
         let patchCount = DetectorHead.patchSide * DetectorHead.patchSide * 3
-        let shares = [phase.composites, phase.nearMisses, phase.anywhere, phase.mined, phase.found]
-        return try workers.parallelMap(DetectorPhase.batchSize) { index throws(ImageError) in
+        let shares = [phase.composites, phase.hardNegatives, phase.background, phase.mined, phase.located]
+        return try workers.parallelMap(batchSize) { index throws(ImageError) in
             var random = RandomStream(seed: seed, "patch", step, index)
             let patch = UnsafeMutableBufferPointer(rebasing: patches[(index * patchCount)..<((index + 1) * patchCount)])
-            var position = (Float(index) + random.uniform()) / Float(DetectorPhase.batchSize) * shares.reduce(0, +)
+            var position = (Float(index) + random.uniform()) / Float(batchSize) * shares.reduce(0, +)
             var kind = 0
             while kind < 4 && position >= shares[kind] {
                 position -= shares[kind]
@@ -94,7 +96,7 @@ final class DetectorPatches {
     ) throws(ImageError) -> HeatMapLoss.Target? {
         var (picture, window, target) = choose(kind, &random)
         while let reason = try problem(reading: picture, window, into: patch) {
-            if negatives.allSatisfy({ lost.reason(for: $0) != nil }) { throw reason }
+            if negatives.allSatisfy({ unreadable.reason(for: $0) != nil }) { throw reason }
             (picture, window, target) = anywhere(&random)
         }
         return target
@@ -105,12 +107,12 @@ final class DetectorPatches {
     private func problem(
         reading picture: PatchSource, _ window: PatchWindow, into patch: UnsafeMutableBufferPointer<UInt8>
     ) throws(ImageError) -> ImageError? {
-        if let reason = lost.reason(for: picture) { return reason }
+        if let reason = unreadable.reason(for: picture) { return reason }
         do throws(ImageError) {
             try picture.read(window, side: DetectorHead.patchSide, into: patch)
             return nil
         } catch {
-            try lost.add(picture, error)
+            try unreadable.add(picture, error)
             return error
         }
     }
@@ -120,7 +122,7 @@ final class DetectorPatches {
     ) -> (PatchSource, PatchWindow, HeatMapLoss.Target?) {
         switch kind {
         case 0, 1:
-            guard let drawn = (kind == 0 ? positivePool : nearMissPool)[random.index(below: poolSize)] else {
+            guard let drawn = (kind == 0 ? positivePool : hardNegativePool)[random.index(below: poolSize)] else {
                 preconditionFailure("the pool is filled before a batch")
             }
             let place = drawn.place
@@ -131,12 +133,13 @@ final class DetectorPatches {
             let peak = finding.peak
             let window = self.window(aroundX: peak.x, y: peak.y, span: 0.45 * peak.side, turns: true, &random)
             return (negatives[finding.picture], window, nil)
-        case 4 where !found.isEmpty:
-            let finding = found[random.index(below: found.count)]
+        case 4 where !located.isEmpty:
+            let finding = located[random.index(below: located.count)]
             let peak = finding.peak
             let positive = positives[finding.picture]
             let window = self.window(aroundX: peak.x, y: peak.y, span: 0.45 * peak.side, turns: false, &random)
             return (positive.picture, window, target(positive.mark, window, peak.x, peak.y))
+        case 2 where negatives.isEmpty, 3 where negatives.isEmpty: return choose(1, &random)
         default: break
         }
         return anywhere(&random)
@@ -206,7 +209,7 @@ final class DetectorPatches {
         }
         for (place, drawn) in new.enumerated() {
             let slot = (first + place / 2) % poolSize
-            if place % 2 == 0 { positivePool[slot] = drawn } else { nearMissPool[slot] = drawn }
+            if place % 2 == 0 { positivePool[slot] = drawn } else { hardNegativePool[slot] = drawn }
         }
         drawnCount = wanted
     }

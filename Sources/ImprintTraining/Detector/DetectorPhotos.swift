@@ -32,18 +32,18 @@ struct DetectorPhotos {
     let skipped: [SkippedImage]
     let skippedValidation: [SkippedImage]
     let leakage: TrainingStart.Leakage?
-    /// Those that could be read and no longer can.
-    let lost: LostPhotos
+    /// Those that could be read and no longer can be.
+    let unreadable: UnreadablePhotos
     /// The same as a checkpoint keeps it.
     let record: Checkpoint.Images
 
     init(
-        _ folder: ImageFolder, _ configuration: TrainingConfiguration, marks: [String],
+        _ folder: ImageFolder, _ configuration: DetectorConfiguration, marks: [String],
         earlier: Checkpoint.Images?, workers: Workers, onEvent: (TrainingEvent) -> Void
     ) throws {
-        let sides = try ImageSides(folder, configuration, earlier: earlier, onEvent: onEvent)
+        let split = try DatasetSplit(folder, configuration.split, earlier: earlier, onEvent: onEvent)
         SystemMemory.returnFreed()
-        let total = sides.training.count + sides.validation.count
+        let total = split.training.count + split.validation.count
         var room = configuration.memoryLimit ?? min(SystemMemory.available / 2, Self.usualMemoryLimit)
         func read(
             _ items: [ImageFolder.Item], after done: Int
@@ -80,19 +80,19 @@ struct DetectorPhotos {
             SystemMemory.returnFreed()
             return (read, skipped, kept)
         }
-        let first = read(sides.training, after: 0)
+        let first = read(split.training, after: 0)
         try SkippedImage.checkEnoughIsLeft(
-            of: sides.training, readable: first.kept, skipped: first.skipped, labels: folder.labels)
-        let second = read(sides.validation, after: sides.training.count)
+            of: split.training, readable: first.kept, skipped: first.skipped, labels: folder.labels)
+        let second = read(split.validation, after: split.training.count)
         (training, validation) = (first.items, second.items)
         skippedValidation = second.skipped
         skipped = first.skipped + second.skipped
-        leakage = sides.leakage
-        lost = LostPhotos(training: first.kept, validation: second.kept, labels: folder.labels)
-        let other = sides.folders[sides.folders.count - 1]
+        leakage = split.leakage
+        unreadable = UnreadablePhotos(training: first.kept, validation: second.kept, labels: folder.labels)
+        let other = split.folders[split.folders.count - 1]
         record = Checkpoint.Images(
-            digests: sides.folders.map(\.digest), training: first.kept.map(folder.path),
-            validation: second.kept.map(other.path), leakage: sides.leakage?.record)
+            digests: split.folders.map(\.digest), training: first.kept.map(folder.path),
+            validation: second.kept.map(other.path), leakage: split.leakage?.record)
         negatives = training.filter { $0.mark == nil }
         positives = training.filter { $0.mark != nil }
         guard !negatives.isEmpty else {

@@ -114,6 +114,33 @@ public struct Report: Sendable {
         return rows
     }
 
+    /// The hyperparameters, in words.
+    private static func settings(_ record: TrainingRecord) -> [(String, String)] {
+        switch record.hyperparameters {
+        case .classifier(let values):
+            let rate = record.foundLearningRate ?? values.learningRate
+            return [
+                ("batch size", "\(values.batchSize)"), ("learning rate", rate.map { "\($0)" } ?? "auto"),
+                ("momentum", "\(values.momentum)"), ("weight decay", "\(values.weightDecay)"),
+                ("label smoothing", "\(values.labelSmoothing)"),
+                (
+                    "augmentation",
+                    values.augmentation.words.isEmpty ? "none" : values.augmentation.words.joined(separator: ",")
+                ), ("class weights", values.labelWeights.rawValue),
+                ("average", values.averageDecay.map { "\($0)" } ?? "none"),
+            ]
+        case .detector(let values):
+            let optimizer = values.optimizer
+            return [
+                ("batch size", "\(values.batchSize)"),
+                (
+                    "optimizer",
+                    "AdamW, β \(optimizer.beta1) and \(optimizer.beta2), weight decay \(optimizer.weightDecay); learning rates as the curve shows"
+                ), ("average", "\(values.averageDecay)"),
+            ]
+        }
+    }
+
     private static func settings(_ weights: ModelFile) -> [(String, String)] {
         let input = weights.preprocessing
         let recipe = weights.recipe.map { [("recipe", "\($0.summary), for \($0.reason)")] } ?? []
@@ -129,31 +156,13 @@ public struct Report: Sendable {
                 ),
             ]
         if let record = weights.training {
-            rows += [
+            rows.append(
                 (
                     "epochs",
                     "\(record.history.count) of \(record.epochs)"
                         + (record.keptEpoch.map { ", epoch \($0) is kept" } ?? "")
-                ), ("batch size", "\(record.batchSize)"),
-            ]
-            if let adamW = record.adamW {
-                rows.append(
-                    (
-                        "optimizer",
-                        "AdamW, β \(adamW.beta1) and \(adamW.beta2), weight decay \(adamW.weightDecay); learning rates as the curve shows"
-                    ))
-            } else {
-                rows += [
-                    ("learning rate", "\(record.optimizer.learningRate)"), ("momentum", "\(record.optimizer.momentum)"),
-                    ("weight decay", "\(record.optimizer.weightDecay)"),
-                ]
-            }
-            rows += [
-                ("label smoothing", "\(record.labelSmoothing)"),
-                ("augmentation", record.augmentations.isEmpty ? "none" : record.augmentations.joined(separator: ",")),
-                ("class weights", record.labelWeights == nil ? "none" : "auto"),
-                ("average", record.averageDecay.map { "\($0)" } ?? "none"),
-            ]
+                ))
+            rows += settings(record)
             rows += fineTuning(record)
             rows += [
                 ("calibration", calibration(weights)),

@@ -1,5 +1,6 @@
 internal import Foundation
 package import ImprintModel
+package import ImprintNetwork
 
 /// What was measured after each epoch, as charts; for pages about a run that is over, or under way.
 package enum TrainingCurves {

@@ -71,8 +71,8 @@ final class CheckpointStore {
         }
         resumed = options.resumes ? checkpoint : nil
         replacesFinished = !options.resumes
-        guard options.resumes || checkpoint.progress.isFinished else {
-            let progress = checkpoint.progress
+        guard options.resumes || checkpoint.state.progress.isFinished else {
+            let progress = checkpoint.state.progress
             throw ImprintError.unfinishedCheckpoint(
                 file: file.path, epoch: progress.history.count + 1, of: progress.plannedEpochs)
         }
@@ -116,43 +116,6 @@ extension Checkpoint {
     }
 }
 
-extension TrainingConfiguration {
-    /// The settings that may not change while a run goes on, in words.
-    ///
-    /// The others (epochs, patience, time, threads, memory, how numbers are stored, calibration) do not make a run another one.
-    func settings(base: String?) -> [String: String] {
-        let network =
-            switch start {
-            case .network(let name, let width): "\(name), width \(width)"
-            case .base(_, let trains): "base \(base?.prefix(12) ?? "") with \(trains.rawValue) trained"
-            }
-        let validation =
-            switch self.validation {
-            case .split(.automatic): "automatic"
-            case .split(.fraction(let fraction)): "\(fraction)"
-            case .split(.none): "none"
-            case .folder: "a folder"
-            }
-        var settings: [String: String] = [
-            "network": network, "validation": validation, "random split": "\(!keepsGroupsTogether)",
-            "batch size": "\(batchSize)", "learning rate": learningRate.map { "\($0)" } ?? "auto",
-            "schedule": "\(schedule)", "momentum": "\(momentum)", "weight decay": "\(weightDecay)",
-            "gradient clipping": gradientClipping.map { "\($0)" } ?? "none", "label smoothing": "\(labelSmoothing)",
-            "class weights": labelWeights.rawValue, "average": averageDecay.map { "\($0)" } ?? "none",
-            "input size": inputSize.map { "\($0)" } ?? "usual", "crop and scale": cropAndScale.rawValue,
-            "augmentation": augmentation.words.isEmpty ? "none" : augmentation.words.joined(separator: ","),
-            "seed": "\(seed)",
-        ]
-        if poolsMaximum { settings["pooling"] = "mean and maximum" }
-        if let fineTuning = usedFineTuning {
-            settings["layer decay"] = "\(fineTuning.layerDecay)"
-            settings["stage epochs"] = "\(fineTuning.stageEpochs)"
-            settings["statistics of norms"] = fineTuning.keepsStatistics ? "kept" : "of the batch"
-        }
-        return settings
-    }
-}
-
 /// Keeps other processes from using a folder at the same time; it ends with the process at the latest.
 private final class FolderLock {
     private let descriptor: Int32
@@ -167,45 +130,4 @@ private final class FolderLock {
     }
 
     deinit { close(descriptor) }
-}
-
-/// Saves a run now and then, and tells what came of it.
-///
-/// A disk that fails does not end a run, for its model may well be saved elsewhere.
-final class CheckpointWriter {
-    /// Why the last checkpoint could not be written; nil if it was.
-    private(set) var failure: FileError?
-    private let store: CheckpointStore?
-    private let onEvent: (TrainingEvent) -> Void
-
-    /// - Parameter store: Where the run is saved; it is not if nil.
-    init(_ store: CheckpointStore?, onEvent: @escaping (TrainingEvent) -> Void) {
-        self.store = store
-        self.onEvent = onEvent
-    }
-
-    /// The path of the checkpoint, where it was written.
-    var path: String? { failure == nil ? store?.file.path : nil }
-
-    /// Saves what `make` gives if it is time.
-    func saveIfDue(_ make: () throws -> Checkpoint) {
-        if store?.isDue == true { save(make) }
-    }
-
-    /// Saves what `make` gives.
-    func save(_ make: () throws -> Checkpoint) {
-        guard let store else { return }
-        do {
-            let checkpoint = try make()
-            try store.save(checkpoint)
-            failure = nil
-            onEvent(.checkpoint(store.file, epochs: checkpoint.progress.history.count))
-        } catch {
-            let found =
-                error as? FileError
-                ?? .cannotWrite(path: store.file.path, reason: "\(error)", remedy: "choose another folder")
-            if failure == nil { onEvent(.checkpointFailed(found)) }
-            failure = found
-        }
-    }
 }

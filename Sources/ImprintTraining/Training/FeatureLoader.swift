@@ -2,28 +2,6 @@ internal import ImprintCore
 internal import ImprintImages
 internal import ImprintNetwork
 
-/// What a run takes its batches from: prepared images, or their features.
-protocol BatchSource {
-    /// The images.
-    var items: [ImageFolder.Item] { get }
-    /// The images that were left out.
-    var skipped: [SkippedImage] { get }
-
-    /// Calls `body` with every batch of an epoch from `first` on, until it returns `false`; see `BatchLoader`.
-    /// - Returns: Whether the epoch came to its end.
-    @discardableResult
-    func forEachBatch(
-        epoch: Int, from first: Int, onLost: (SkippedImage) -> Void, _ body: (Batch) throws -> Bool
-    ) throws -> Bool
-}
-
-extension BatchSource {
-    /// The number of images of an epoch.
-    var count: Int { items.count }
-}
-
-extension BatchLoader: BatchSource {}
-
 /// What the head of a network reads of each image, computed once in prediction mode: then an epoch costs little more than the head.
 ///
 /// Epochs have the order of the loader that the images come from. Features take a few kilobytes for each image.
@@ -43,7 +21,7 @@ final class FeatureLoader: BatchSource {
     ///   - onDone: Told how many images are done; what it throws ends the work.
     /// - Throws: `ImageError` if more than half of the images can no longer be read, and what `onDone` throws.
     init(
-        of images: BatchLoader, by part: TrainingConfiguration.StartingPoint.Part, workers: Workers,
+        of images: BatchLoader, by part: ClassifierConfiguration.StartingPoint.Part, workers: Workers,
         onDone: (Int) throws -> Void
     ) throws {
         let plan = try ExecutionPlan(
@@ -54,7 +32,7 @@ final class FeatureLoader: BatchSource {
         var features = [[Float]](repeating: [], count: images.count)
         var lost: [SkippedImage] = []
         var done = 0
-        try images.forEachBatch(epoch: 0, onLost: { lost.append($0) }) { batch in
+        try images.forEachBatch(epoch: 0, onUnreadable: { lost.append($0) }) { batch in
             batch.write(to: plan.input)
             plan.forward(count: batch.count)
             for (row, place) in batch.places.enumerated() {
@@ -62,7 +40,6 @@ final class FeatureLoader: BatchSource {
             }
             done += batch.count
             try onDone(done)
-            return true
         }
         let left = features.indices.filter { !features[$0].isEmpty }
         items = left.map { images.items[$0] }
@@ -72,21 +49,33 @@ final class FeatureLoader: BatchSource {
         self.channels = channels
     }
 
-    /// Calls `body` with the features of every batch; none is ever lost.
-    @discardableResult
-    func forEachBatch(
-        epoch: Int, from first: Int, onLost: (SkippedImage) -> Void, _ body: (Batch) throws -> Bool
-    ) throws -> Bool {
-        let batches = order.batches(epoch: epoch)
-        for (index, places) in batches.enumerated().dropFirst(first) {
-            let batch = Batch(index: index, labels: places.map { items[$0].label }, places: Array(places)) { values in
-                for (row, place) in places.enumerated() {
-                    let own = self.features[(place * self.channels)..<((place + 1) * self.channels)]
-                    _ = values[(row * self.channels)...].update(fromContentsOf: own)
+    /// The batches of an epoch; no photo of them ever becomes unreadable.
+    func batches(epoch: Int, from first: Int) -> any BatchIterator {
+        FeatureBatches(self, order.batches(epoch: epoch), from: first)
+    }
+
+    private final class FeatureBatches: BatchIterator {
+        private let loader: FeatureLoader
+        private let batches: [ArraySlice<Int>]
+        private var index: Int
+
+        init(_ loader: FeatureLoader, _ batches: [ArraySlice<Int>], from first: Int) {
+            self.loader = loader
+            self.batches = batches
+            index = first
+        }
+
+        func next(onUnreadable: (SkippedImage) -> Void) throws(ImageError) -> Batch? {
+            guard index < batches.count else { return nil }
+            let indices = batches[index]
+            defer { index += 1 }
+            return Batch(index: index, labels: indices.map { loader.items[$0].label }, places: Array(indices)) {
+                [loader] values in
+                for (row, item) in indices.enumerated() {
+                    let own = loader.features[(item * loader.channels)..<((item + 1) * loader.channels)]
+                    _ = values[(row * loader.channels)...].update(fromContentsOf: own)
                 }
             }
-            guard try body(batch) else { return index + 1 == batches.count }
         }
-        return true
     }
 }

@@ -1,13 +1,13 @@
 internal import Foundation
+internal import ImprintNetwork
 internal import ImprintSynthesis
 
-/// How the loss follows from the learning rate, and the rate to train with.
+/// The result of a learning-rate range test (Smith, "Cyclical learning rates for training neural networks", 2017).
 ///
-/// Up to a hundred steps are taken with a rate that rises from 10⁻⁵ to 10 by the same factor each, and then undone: a range test
-/// (Smith, "Cyclical learning rates for training neural networks", 2017). The losses are smoothed to an average that forgets 10 %
-/// a step. Where it lies above the lowest so far by 15 % of the first losses, training has become unstable, and the rate
-/// is a fifth of the one there, and at most 0.1. The place where the average is lowest would say less: where little is learnt in a hundred steps, it
-/// is a matter of chance.
+/// The test takes up to 100 steps, with a learning rate that rises from 10⁻⁵ to 10 by the same factor each step, and then undoes them. It
+/// smooths the losses to an exponential moving average with a decay of 0.9. Once the average exceeds its minimum by 15 % of the first
+/// losses, training is unstable: the learning rate to train with is a fifth of the rate of that step, and at most 0.1. The rate of the
+/// minimum itself says less: if little is learnt in a hundred steps, it depends on chance.
 public struct LearningRateSearch: Codable, Hashable, Sendable {
     /// One step.
     public struct Point: Codable, Hashable, Sendable {
@@ -21,13 +21,15 @@ public struct LearningRateSearch: Codable, Hashable, Sendable {
     public private(set) var points: [Point] = []
     private var smoothed = 0.0
 
-    /// How many steps are taken at most.
+    /// The largest number of steps.
     public static let stepCount = 100
-    /// How many steps the average takes to settle.
+    /// The number of steps that the average takes to settle.
     private static let settling = 10
-    /// The rate of the step at a place from 0: 10⁻⁵ · 10^(6 · step / 99).
+    /// The schedule of the test: from 10⁻⁵ to 10.
+    static let schedule = LearningRateSchedule.Decay.exponential(from: -5, to: 1)
+    /// The learning rate of a step (from 0): 10⁻⁵ · 10^(6 · step / 99).
     public static func learningRate(at step: Int) -> Float {
-        Float(pow(10, -5 + 6 * Double(step) / Double(stepCount - 1)))
+        LearningRateSchedule(schedule).factor(at: step, of: stepCount)
     }
 
     /// Takes note of the loss of the next step.

@@ -2,7 +2,7 @@ internal import Imprint
 internal import ImprintImages
 internal import ImprintNetwork
 
-extension TrainingConfiguration {
+extension ClassifierConfiguration {
     /// What training begins with.
     struct StartingPoint {
         /// A network, or a part of one, and its numbers.
@@ -46,56 +46,62 @@ extension TrainingConfiguration {
     /// Makes the network for so many labels: a new one, or the base with a head for them.
     func startingPoint(labels: [String]) throws -> StartingPoint {
         switch start {
+        case .builtInBase:
+            var configuration = self
+            configuration.start = .base(try .shippedBase(), trains: .all)
+            return try configuration.startingPoint(labels: labels)
         case .network(let name, let width):
-            let network = try Network.named(name, labels: labels.count, inputSize: inputSize, width: width)
-            let whole = StartingPoint.Part(network: network, parameters: try Parameters(network, seed: seed))
+            let network = try Network.named(
+                name, labels: labels.count, inputSize: hyperparameters.inputSize, width: width)
+            let whole = StartingPoint.Part(
+                network: network, parameters: try Parameters(network, seed: hyperparameters.seed))
             return StartingPoint(
                 whole: whole, features: nil, trained: whole, stages: .single, rateFactors: [:], keepsStatistics: false,
                 preprocessing: Preprocessing(
                     width: network.input.width, height: network.input.height, channels: network.input.channels,
-                    cropAndScale: cropAndScale),
+                    cropAndScale: hyperparameters.cropAndScale),
                 base: nil)
         case .base(let base, let trains):
             guard var network = try base.network.replacingHead(labels: labels.count), let head = network.headName else {
                 throw ImprintError.noHead(network: base.network.name)
             }
             var factors: String?
-            if poolsMaximum {
+            if hyperparameters.poolsMaximum {
                 guard let pooling = try network.poolingMaximum() else {
                     throw ImprintError.noMeans(network: network.name)
                 }
                 (network, factors) = (pooling.network, pooling.factors)
             }
-            let stages = TrainingStages(of: network, trains, epochs: fineTuning.stageEpochs)
-            guard epochs > stages.lastBegins else {
+            let stages = TrainingStages(of: network, trains, epochs: hyperparameters.fineTuning.stageEpochs)
+            guard hyperparameters.epochs > stages.lastBegins else {
                 throw ImprintError.invalidSetting(
-                    name: "epochs", found: "\(epochs)",
+                    name: "epochs", found: "\(hyperparameters.epochs)",
                     expected:
                         "at least \(stages.lastBegins + 1), for \(stages.count) stages that last "
-                        + "\(fineTuning.stageEpochs) each but for the last")
+                        + "\(hyperparameters.fineTuning.stageEpochs) each but for the last")
             }
-            let parameters = try Parameters(network, seed: seed)
+            let parameters = try Parameters(network, seed: hyperparameters.seed)
             parameters.load(from: base.parameters)
             // A head for the same labels goes on from where it was; any other is drawn again.
-            let isNew = labels != base.labels || head != base.network.headName || poolsMaximum
+            let isNew = labels != base.labels || head != base.network.headName || hyperparameters.poolsMaximum
             for entry in parameters.layout.entries where entry.node == head && isNew {
-                parameters.draw(entry, seed: seed)
+                parameters.draw(entry, seed: hyperparameters.seed)
             }
             if let factors, let count = parameters.layout[factors]?.parameter.count {
                 parameters[factors] = Array(repeating: Network.maximumFactor, count: count)
             }
             let whole = StartingPoint.Part(network: network, parameters: parameters)
-            let parts = trains == .head && augmentation.words.isEmpty ? try whole.splitAtHead() : nil
+            let parts = trains == .head && hyperparameters.augmentation.words.isEmpty ? try whole.splitAtHead() : nil
             return StartingPoint(
                 whole: whole, features: parts?.features, trained: parts?.head ?? whole, stages: stages,
-                rateFactors: trains == .head ? [:] : network.rateFactors(decay: fineTuning.layerDecay),
-                keepsStatistics: trains != .head && fineTuning.keepsStatistics,
+                rateFactors: trains == .head ? [:] : network.rateFactors(decay: hyperparameters.fineTuning.layerDecay),
+                keepsStatistics: trains != .head && hyperparameters.fineTuning.keepsStatistics,
                 preprocessing: base.preprocessing, base: try base.digest ?? base.tensorDigest())
         }
     }
 }
 
-extension TrainingConfiguration.StartingPoint.Part {
+extension ClassifierConfiguration.StartingPoint.Part {
     /// What comes before the head, and the head; nil if nothing comes before it.
     fileprivate func splitAtHead() throws -> (features: Self, head: Self)? {
         func part(_ network: Network) throws -> Self {

@@ -2,6 +2,7 @@ public import Foundation
 public import ImprintCore
 public import ImprintImages
 public import ImprintModel
+public import ImprintNetwork
 
 /// What happens during training, in the order in which it happens.
 public enum TrainingEvent: Sendable {

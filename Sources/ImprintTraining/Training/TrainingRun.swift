@@ -20,7 +20,7 @@ public struct TrainingRun: AsyncSequence, Sendable {
     private let events: AsyncThrowingStream<TrainingEvent, any Error>
     private let state = RunState()
 
-    init(_ trainer: Trainer, shouldStop: @escaping @Sendable () -> Bool) {
+    init(_ trainer: some BlockingTrainer, shouldStop: @escaping @Sendable () -> Bool) {
         let (events, continuation) = AsyncThrowingStream<TrainingEvent, any Error>.makeStream()
         self.events = events
         let state = state

@@ -20,7 +20,7 @@ import Testing
     }
 
     /// The loss by its formula.
-    private func loss(_ target: TuningSample.Target, _ logits: [Double], newCount: Int) -> Double {
+    private func loss(_ target: PersonalizationSample.Target, _ logits: [Double], newCount: Int) -> Double {
         let sum = logits.reduce(0) { $0 + exp($1) }
         let confidences = logits.map { exp($0) / sum }
         switch target {
@@ -29,7 +29,7 @@ import Testing
         case .asBefore:
             let new = confidences.suffix(newCount).reduce(0, +)
             let known = zip(before(newCount: newCount), confidences).prefix(4 - newCount)
-            return known.reduce(-Double(TuningSample.newLabelWeight) * log(1 - new)) {
+            return known.reduce(-Double(PersonalizationSample.newLabelWeight) * log(1 - new)) {
                 $0 - $1.0 * log($1.1 / (1 - new))
             }
         }
@@ -37,8 +37,8 @@ import Testing
 
     @Test(
         "The gradient is that of the formula, by differences",
-        arguments: [TuningSample.Target.label(1), .not(2), .asBefore], [0, 1, 2])
-    func gradient(target: TuningSample.Target, newCount: Int) {
+        arguments: [PersonalizationSample.Target.label(1), .not(2), .asBefore], [0, 1, 2])
+    func gradient(target: PersonalizationSample.Target, newCount: Int) {
         var gradient = Self.logits.map(Float.init)
         target.differentiate(&gradient, before: before(newCount: newCount).map(Float.init)[...], newCount: newCount)
         for label in Self.logits.indices {
@@ -54,7 +54,7 @@ import Testing
 
     @Test("Where the known labels are all but impossible, the gradient stays finite") func saturated() {
         var gradient: [Float] = [-200, -180, 90]
-        TuningSample.Target.asBefore.differentiate(&gradient, before: [0.5, 0.5, 0], newCount: 1)
+        PersonalizationSample.Target.asBefore.differentiate(&gradient, before: [0.5, 0.5, 0], newCount: 1)
         #expect(gradient.allSatisfy(\.isFinite) && gradient[2] > 0)
     }
 }

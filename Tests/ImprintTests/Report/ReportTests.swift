@@ -3,6 +3,7 @@ import Imprint
 import ImprintCore
 import ImprintImages
 import ImprintModel
+import ImprintNetwork
 import ImprintTraining
 import TestSupport
 import Testing
@@ -15,7 +16,7 @@ import Testing
         wrong: Int, _ body: (ModelFile, Evaluation, ImageFolder) throws -> Result
     ) throws -> Result {
         try withPictures(["left", "right", awkward], perLabel: 6) { folder in
-            let weights = try train(folder, quickTraining(epochs: 2) { $0.validation = .split(.fraction(0.3)) })
+            let weights = try train(folder, quickTraining(epochs: 2) { $0.validation = .fraction(0.3) })
             let images = try ImageFolder(at: folder)
             var seen: [Int: Int] = [:]
             let results = images.items.map { item in

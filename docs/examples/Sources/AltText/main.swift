@@ -3,8 +3,6 @@
 // A wrong text is worse than none, so below a confidence of 0.7 there is no suggestion.
 import Foundation
 import Imprint
-import ImprintModel
-import ImprintTraining
 
 let arguments = Array(CommandLine.arguments.dropFirst())
 guard arguments.count >= 2 else { end("usage: AltText MODEL PHOTO…", 64) }

@@ -1,0 +1,126 @@
+public import ImprintImages
+public import ImprintNetwork
+
+/// The hyperparameters of training a classifier; the defaults suit a few hundred to a few thousand photos.
+///
+/// The same struct is part of the trainer's configuration, the model file's training record, the checkpoint's fingerprint and the report.
+/// To add a hyperparameter, add a property here and an option to the command line.
+public struct ClassifierHyperparameters: Codable, Hashable, Sendable {
+    /// How much each label counts in the loss.
+    public enum LabelWeights: String, Codable, Sendable, CaseIterable {
+        /// All labels the same.
+        case none
+        /// In inverse proportion to the label's number of training photos: photos / (labels · photos of the label).
+        case automatic = "auto"
+    }
+
+    /// The largest number of epochs, 1…100,000.
+    public var epochs = 20
+    /// The number of photos of a step, 1…65,536.
+    public var batchSize = 32
+    /// The peak learning rate, ≥ 0; nil to find one with a range test (see `LearningRateSearch`).
+    public var learningRate: Float? = 0.02
+    /// The learning-rate schedule after the warm-up, which takes the first of several epochs.
+    public var schedule = LearningRateSchedule.Decay.cosine(final: 0.01)
+    /// The momentum of SGD with Nesterov's momentum, 0 ≤ x < 1.
+    public var momentum: Float = 0.9
+    /// The weight decay, ≥ 0.
+    public var weightDecay: Float = 1e-4
+    /// The largest norm of a step's whole gradient; a longer one is scaled down to it. Nil for no limit.
+    public var gradientClipping: Float?
+    /// The share of each target that is spread over all labels, 0 ≤ x < 1.
+    public var labelSmoothing: Float = 0
+    /// How much each label counts in the loss.
+    public var labelWeights = LabelWeights.none
+    /// The decay of an exponential moving average (EMA) of the parameters, 0 < x < 1, such as 0.99; nil for none.
+    ///
+    /// If there is one, validation and the model use the averaged parameters.
+    public var averageDecay: Float?
+    /// Early stopping: the number of epochs without an improvement in validation loss after which training stops; nil for never.
+    public var patience: Int?
+    /// The time after which training stops, counted from its start over all parts of a run; nil for no limit.
+    ///
+    /// The schedule is shortened to the epochs that fit, as measured after each, so such a run depends on the speed of the machine.
+    public var timeLimit: Duration?
+    /// The height and width of the network's input in pixels, 1…8192; nil for the network's default. A base model brings its own.
+    public var inputSize: Int?
+    /// How a photo is fitted into the network's input.
+    public var cropAndScale = CropAndScale.centerCrop
+    /// The data augmentation of training photos.
+    public var augmentation = Augmentation.none
+    /// How the layers of a base model are fine-tuned, if more than its head learns.
+    public var fineTuning = FineTuning()
+    /// Whether the head of a base model reads the maximum of each channel besides its mean, for logos that are small in the photos.
+    ///
+    /// Such a head is always new; see `Network.poolingMaximum()`.
+    public var poolsMaximum = false
+    /// Whether confidences are calibrated on the validation set after training; see `Calibration`.
+    public var calibrates = true
+    /// The number of training photos whose features the model keeps for personalization, 0…65,536; see `Rehearsal`.
+    public var rehearsalImages = 512
+    /// The share of the photos in the validation set.
+    public var validation = ValidationRule.automatic
+    /// Whether near-duplicates and bursts stay together in the dataset split (see `ImageGroups`).
+    public var keepsGroupsTogether = true
+    /// The random seed.
+    public var seed: UInt64 = 0
+
+    /// Makes the default hyperparameters.
+    public init() {}
+
+    /// The optimizer that these hyperparameters describe.
+    package var optimizer: OptimizerConfiguration {
+        .sgd(
+            SGD.Options(
+                momentum: momentum, nesterov: true, weightDecay: weightDecay, gradientClipping: gradientClipping))
+    }
+}
+
+extension ClassifierHyperparameters {
+    /// The first value that is out of range; nil if all are in range.
+    package var problem: HyperparameterProblem? {
+        let patience = patience ?? 1
+        let timeLimit = timeLimit ?? .seconds(1)
+        return .first(of: [
+            .init("epochs", epochs, in: 1...100_000), .init("batchSize", batchSize, in: 1...65536),
+            .init(
+                "learningRate", learningRate ?? 0, learningRate.map { $0 >= 0 && $0.isFinite } ?? true, "at least 0"),
+            .init("patience", patience, in: 1...100_000),
+            .init("timeLimit", timeLimit, timeLimit > .zero, "more than 0"),
+            .init("momentum", momentum, (0..<1).contains(momentum), "at least 0 and less than 1"),
+            .init("weightDecay", weightDecay, weightDecay >= 0 && weightDecay.isFinite, "at least 0"),
+            .init("gradientClipping", gradientClipping ?? 1, gradientClipping ?? 1 > 0, "more than 0"),
+            .init("labelSmoothing", labelSmoothing, (0..<1).contains(labelSmoothing), "at least 0 and less than 1"),
+            .init(
+                "averageDecay", averageDecay ?? 0.5, averageDecay.map { $0 > 0 && $0 < 1 } ?? true,
+                "more than 0 and less than 1"),
+            .init(
+                "layerDecay", fineTuning.layerDecay, fineTuning.layerDecay > 0 && fineTuning.layerDecay <= 1,
+                "more than 0 and at most 1"),
+            .init("stageEpochs", fineTuning.stageEpochs, in: 1...100_000),
+            .init("rehearsalImages", rehearsalImages, in: 0...65536),
+            .init("inputSize", inputSize ?? 1, in: 1...8192),
+        ])
+    }
+}
+
+/// A hyperparameter that is out of range.
+package struct HyperparameterProblem {
+    package let name: String
+    package let found: String
+    package let expected: String
+    private let isValid: Bool
+
+    init(_ name: String, _ value: some Any, _ isValid: Bool, _ expected: String) {
+        self.name = name
+        found = "\(value)"
+        self.expected = expected
+        self.isValid = isValid
+    }
+
+    init<Value: Comparable>(_ name: String, _ value: Value, in range: ClosedRange<Value>) {
+        self.init(name, value, range.contains(value), "\(range.lowerBound) to \(range.upperBound)")
+    }
+
+    static func first(of checks: [Self]) -> Self? { checks.first { !$0.isValid } }
+}

@@ -1,0 +1,106 @@
+public import ImprintImages
+public import ImprintNetwork
+
+/// The hyperparameters of training a logo detector.
+///
+/// The same struct is part of the trainer's configuration, the model file's training record, the checkpoint's fingerprint and the report.
+public struct DetectorHyperparameters: Codable, Hashable, Sendable {
+    /// A factor on the steps of the standard phases: 20 is the whole recipe, 1…100,000.
+    public var epochs = 20
+    /// The phases; nil for the standard ones, which depend on whether there are photos of the logos.
+    public var phases: [DetectorPhase]?
+    /// The number of patches of a step.
+    public var batchSize = 64
+    /// The optimizer, which each phase restarts.
+    public var optimizer = AdamW.Options(beta1: 0.9, beta2: 0.99, weightDecay: 0.03, gradientClipping: 2)
+    /// The decay of the exponential moving average (EMA) of the parameters, 0 < x < 1.
+    public var averageDecay: Float = 0.995
+    /// The number of composites that are ready at a time.
+    package var poolSize = 600
+    /// The number of training photos whose features the model keeps for personalization, 0…65,536; see `Rehearsal`.
+    public var rehearsalImages = 512
+    /// The share of the photos in the validation set; automatic is 15 %, for the calibration needs more photos than early stopping.
+    public var validation = ValidationRule.automatic
+    /// Whether near-duplicates and bursts stay together in the dataset split (see `ImageGroups`).
+    public var keepsGroupsTogether = true
+    /// The random seed.
+    public var seed: UInt64 = 0
+
+    /// Makes the default hyperparameters.
+    public init() {}
+
+    /// The phases that training runs.
+    /// - Parameter hasLogoPhotos: Whether some training photos show a logo.
+    package func phases(hasLogoPhotos: Bool) -> [DetectorPhase] {
+        phases ?? DetectorPhase.standard(hasLogoPhotos: hasLogoPhotos, scale: Double(epochs) / 20)
+    }
+}
+
+extension DetectorHyperparameters {
+    /// The first value that is out of range; nil if all are in range.
+    package var problem: HyperparameterProblem? {
+        .first(of: [
+            .init("epochs", epochs, in: 1...100_000), .init("batchSize", batchSize, in: 1...65536),
+            .init("averageDecay", averageDecay, averageDecay > 0 && averageDecay < 1, "more than 0 and less than 1"),
+            .init("rehearsalImages", rehearsalImages, in: 0...65536),
+            .init("phases", phases?.count ?? 1, in: 1...1000),
+        ])
+    }
+}
+
+/// A phase of training a logo detector: its steps, its learning rate, and the sampling mix of its batches.
+///
+/// The standard phases: the network learns the logo from composites. Then it searches the photos without the logo, and its false alarms
+/// join the batches (hard-negative mining). Then it locates the logo in the photos that show it, which join too; then once more.
+public struct DetectorPhase: Codable, Hashable, Sendable {
+    /// The number of steps.
+    public var steps: Int
+    /// The peak learning rate.
+    public var learningRate: Float
+    /// The share of composites with a logo.
+    public var composites: Float
+    /// The share of composites with a hard negative, something that looks like the logo.
+    public var hardNegatives: Float
+    /// The share of random crops of photos without a logo.
+    public var background: Float
+    /// The share of mined hard negatives: crops of photos without a logo where the network found one.
+    public var mined: Float
+    /// The share of crops around the logo in photos that show it.
+    public var located: Float
+
+    /// Makes a phase; the shares add up to 1.
+    public init(
+        steps: Int, learningRate: Float, composites: Float, hardNegatives: Float, background: Float, mined: Float,
+        located: Float
+    ) {
+        self.steps = steps
+        self.learningRate = learningRate
+        self.composites = composites
+        self.hardNegatives = hardNegatives
+        self.background = background
+        self.mined = mined
+        self.located = located
+    }
+
+    /// The standard phases for data with photos that show a logo, or without.
+    /// - Parameter scale: A factor on the steps.
+    package static func standard(hasLogoPhotos: Bool, scale: Double) -> [DetectorPhase] {
+        let composites = DetectorPhase(
+            steps: 3000, learningRate: 3e-3, composites: 0.4, hardNegatives: 0.3, background: 0.3, mined: 0, located: 0)
+        let mining = DetectorPhase(
+            steps: 2500, learningRate: 3e-3, composites: 0.4, hardNegatives: 0.22, background: 0.1, mined: 0.28,
+            located: 0)
+        let locating = DetectorPhase(
+            steps: 1800, learningRate: 2.5e-3, composites: 0.25, hardNegatives: 0.18, background: 0.1, mined: 0.27,
+            located: 0.2)
+        var phases = [composites, mining] + (hasLogoPhotos ? [locating, locating] : [mining])
+        if hasLogoPhotos { (phases[3].steps, phases[3].learningRate) = (2700, 3e-3) }
+        for index in phases.indices { phases[index].steps = max(Int(Double(phases[index].steps) * scale), 1) }
+        return phases
+    }
+
+    /// The learning-rate schedule of the phase.
+    package var schedule: LearningRateSchedule {
+        LearningRateSchedule(.cosine(final: 0.01), warmUpSteps: min(100, steps / 10))
+    }
+}

@@ -1,0 +1,112 @@
+internal import CImprintKernels
+internal import ImprintCore
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// Adam with decoupled weight decay: one fused pass over the parameter buffer.
+///
+/// g = clip · gradient, m ← β₁ · m + (1 − β₁) · g, v ← β₂ · v + (1 − β₂) · g²,
+/// w ← w − rate · (weightDecay · w + m / (1 − β₁ᵗ) / (√(v / (1 − β₂ᵗ)) + ε)), the decay on weights only.
+///
+/// These are PyTorch's formulas (Loshchilov and Hutter, "Decoupled weight decay regularization", 2019).
+public final class AdamW: Optimizer {
+    /// The hyperparameters.
+    public struct Options: Hashable, Codable, Sendable {
+        /// The decay of the mean gradient, 0 ≤ β₁ < 1.
+        public var beta1: Float
+        /// The decay of the mean squared gradient, 0 ≤ β₂ < 1.
+        public var beta2: Float
+        /// The term that keeps the divisor from 0, > 0.
+        public var epsilon: Float
+        /// The weight decay, ≥ 0.
+        public var weightDecay: Float
+        /// The largest Euclidean norm of the whole gradient; a longer one is scaled down to it.
+        public var gradientClipping: Float?
+
+        /// Makes options.
+        public init(
+            beta1: Float = 0.9, beta2: Float = 0.999, epsilon: Float = 1e-8, weightDecay: Float = 0.01,
+            gradientClipping: Float? = nil
+        ) {
+            precondition((0..<1).contains(beta1) && (0..<1).contains(beta2), "β₁ and β₂ are at least 0 and less than 1")
+            precondition(epsilon > 0, "ε is more than 0, not \(epsilon)")
+            precondition(weightDecay >= 0, "the weight decay is at least 0, not \(weightDecay)")
+            precondition(gradientClipping.map { $0 > 0 } ?? true, "the gradient's largest norm must be positive")
+            self.beta1 = beta1
+            self.beta2 = beta2
+            self.epsilon = epsilon
+            self.weightDecay = weightDecay
+            self.gradientClipping = gradientClipping
+        }
+    }
+
+    /// The hyperparameters.
+    public let options: Options
+    /// The number of steps so far.
+    public var stepCount = 0
+    private let moments: AlignedMemory
+    private let count: Int
+    private var update: Update?
+
+    private struct Update {
+        let trained: [(range: Range<Int>, decays: Bool)]
+        let parameters: UnsafeMutablePointer<Float>
+        let gradients: UnsafePointer<Float>
+        let step: imprint_adamw_step
+    }
+
+    /// Makes an optimizer whose moments are 0.
+    /// - Throws: `NetworkError.outOfMemory`.
+    public init(_ options: Options, for layout: ParameterLayout) throws(NetworkError) {
+        self.options = options
+        count = layout.trainableCount
+        moments = try AlignedMemory(byteCount: 2 * count * MemoryLayout<Float>.stride)
+    }
+
+    /// The means of the gradients (first moments) and of their squares (second moments).
+    public var state: [(name: String, values: UnsafeMutableBufferPointer<Float>)] {
+        [
+            ("firstMoments", UnsafeMutableBufferPointer(start: moments.floats(), count: count)),
+            ("secondMoments", UnsafeMutableBufferPointer(start: moments.floats() + count, count: count)),
+        ]
+    }
+
+    public func step(_ plan: ExecutionPlan, learningRate: Float) {
+        precondition(learningRate >= 0, "the learning rate is at least 0, not \(learningRate)")
+        precondition(plan.parameters.layout.trainableCount == count, "the plan belongs to another network")
+        let scale = options.gradientClipping.map { plan.clippingScale(to: $0) } ?? 1
+        stepCount += 1
+        let time = Float(stepCount)
+        let step = imprint_adamw_step(
+            rate: learningRate, beta1: options.beta1, beta2: options.beta2,
+            mean_correction: 1 - powf(options.beta1, time), square_correction: 1 - powf(options.beta2, time),
+            epsilon: options.epsilon, weight_decay: options.weightDecay, gradient_scale: scale)
+        update = Update(
+            trained: plan.trained, parameters: plan.parameters.floats, gradients: plan.gradients.floats(), step: step)
+        plan.threadPool.run(self)
+        update = nil
+        plan.noteOwnChange()
+    }
+}
+
+extension AdamW: ThreadPoolTask {
+    func run(_ worker: Worker) {
+        guard let update else { return }
+        for (range, decays) in update.trained {
+            var step = update.step
+            if !decays { step.weight_decay = 0 }
+            forEachRange(range.count, worker) { part in
+                let start = range.lowerBound + part.lowerBound
+                imprint_adamw(
+                    update.parameters + start, update.gradients + start, moments.floats() + start,
+                    moments.floats() + count + start, part.count, &step)
+            }
+        }
+    }
+}

@@ -1,0 +1,28 @@
+/// The metrics of one epoch of training.
+public struct EpochMetrics: Codable, Hashable, Sendable {
+    /// The epoch, from 1.
+    public var epoch: Int
+    /// The mean training loss over the epoch, each step measured before its update.
+    public var loss: Float
+    /// The training accuracy over the epoch, 0…1.
+    public var accuracy: Float
+    /// The mean loss on the validation set; nil if there is none.
+    public var validationLoss: Float?
+    /// The accuracy on the validation set, 0…1; nil if there is none.
+    public var validationAccuracy: Float?
+    /// The learning rate of the last step.
+    public var learningRate: Float
+
+    /// Makes the metrics of an epoch.
+    public init(
+        epoch: Int, loss: Float, accuracy: Float, validationLoss: Float? = nil, validationAccuracy: Float? = nil,
+        learningRate: Float
+    ) {
+        self.epoch = epoch
+        self.loss = loss
+        self.accuracy = accuracy
+        self.validationLoss = validationLoss
+        self.validationAccuracy = validationAccuracy
+        self.learningRate = learningRate
+    }
+}

@@ -1,0 +1,54 @@
+public import Foundation
+internal import Imprint
+internal import ImprintCore
+public import ImprintImages
+public import ImprintModel
+public import ImprintNetwork
+
+/// How to train a logo detector: the hyperparameters, and what does not belong into a model file.
+///
+/// Hyperparameters can be set directly: `configuration.seed = 5` is `configuration.hyperparameters.seed = 5`.
+@dynamicMemberLookup
+public struct DetectorConfiguration: Sendable {
+    /// The hyperparameters, which the model file records.
+    public var hyperparameters = DetectorHyperparameters()
+    /// A folder of validation photos with the same sub-folders; nil to split the training photos.
+    public var validationFolder: URL?
+    /// The number of threads; the result does not depend on it.
+    public var threads = Processors.coreCount
+    /// How the model file stores tensors.
+    public var precision = Safetensors.Precision.float32
+    /// The largest number of bytes of photos in memory; nil for half of the available memory, at most 512 MB. The result does not depend
+    /// on it.
+    public var memoryLimit: Int?
+
+    /// Makes the default configuration.
+    public init() {}
+
+    /// A hyperparameter.
+    public subscript<Value>(dynamicMember member: WritableKeyPath<DetectorHyperparameters, Value>) -> Value {
+        get { hyperparameters[keyPath: member] }
+        set { hyperparameters[keyPath: member] = newValue }
+    }
+}
+
+extension DetectorConfiguration {
+    /// Checks that every value is in its range.
+    func check() throws(ImprintError) {
+        try hyperparameters.problem?.raise()
+        guard threads >= 1 else { throw .invalidSetting(name: "threads", found: "\(threads)", expected: "at least 1") }
+        guard memoryLimit ?? 0 >= 0 else {
+            throw .invalidSetting(name: "memoryLimit", found: "\(memoryLimit ?? 0)", expected: "at least 0")
+        }
+    }
+
+    /// The validation photos.
+    var split: DatasetSplitRule {
+        // The calibration needs more photos than early stopping.
+        var rule = hyperparameters.validation
+        if case .automatic = rule { rule = .fraction(0.15) }
+        return DatasetSplitRule(
+            validation: validationFolder.map(DatasetSplitRule.Validation.folder) ?? .split(rule),
+            keepsGroupsTogether: hyperparameters.keepsGroupsTogether, seed: hyperparameters.seed, threads: threads)
+    }
+}

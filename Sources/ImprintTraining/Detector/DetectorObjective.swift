@@ -1,0 +1,135 @@
+internal import Foundation
+internal import Imprint
+internal import ImprintCore
+internal import ImprintImages
+internal import ImprintModel
+internal import ImprintNetwork
+
+/// Detection of logos: a heat map over patches of composites and photos, with hard-negative mining between phases.
+final class DetectorObjective: TrainingObjective {
+    /// The validation result of some parameters: the evaluation, and the head with its calibration.
+    struct Validation {
+        let evaluation: Evaluation
+        let head: DetectorHead
+    }
+
+    let plan: ExecutionPlan
+    let patches: DetectorPatches
+    let phases: [DetectorPhase]
+    /// The result of the last validation.
+    private(set) var validation: Validation?
+    private let network: Network
+    private let evaluator: DetectorEvaluator
+    private let batchSize: Int
+    private let loss: HeatMapLoss
+    private let workers: Workers
+    private var memory: [UInt8]
+
+    init(
+        _ network: Network, parameters: Parameters, patches: DetectorPatches, phases: [DetectorPhase],
+        evaluator: DetectorEvaluator, hyperparameters: DetectorHyperparameters, workers: Workers
+    ) throws {
+        self.network = network
+        self.patches = patches
+        self.phases = phases
+        self.evaluator = evaluator
+        self.workers = workers
+        batchSize = hyperparameters.batchSize
+        plan = try ExecutionPlan(
+            network, parameters: parameters,
+            options: ExecutionPlan.Options(
+                batchSize: batchSize, mode: .training, workers: workers, seed: hyperparameters.seed
+            ).limitingThreads(for: network))
+        loss = HeatMapLoss(network.output)
+        memory = Array(repeating: 0, count: batchSize * DetectorHead.patchSide * DetectorHead.patchSide * 3)
+    }
+
+    // MARK: Steps
+
+    func beginRound(_ round: Int, at step: Int, evaluated: Parameters) throws {
+        guard step == 0 else { return }
+        if phases[round].mined > 0 { patches.mined = try mine(evaluated) }
+        if phases[round].located > 0 { patches.located = try locate(evaluated) }
+    }
+
+    func forward(round: Int, step: Int) throws -> StepLoss? {
+        let phase = phases[round]
+        let stepOfRun = phases.prefix(round).reduce(0) { $0 + $1.steps } + step
+        let targets = try memory.withUnsafeMutableBufferPointer { memory in
+            let targets = try patches.fill(memory, of: phase, step: stepOfRun)
+            let count = memory.count / batchSize
+            let input = plan.input
+            workers.parallelForEach(batchSize) { patch, _ in
+                Preprocessing.logoDetector.normalize(
+                    UnsafeBufferPointer(rebasing: memory[(patch * count)..<((patch + 1) * count)]),
+                    into: UnsafeMutableBufferPointer(rebasing: input[(patch * count)..<((patch + 1) * count)]))
+            }
+            return targets
+        }
+        plan.forward(count: batchSize)
+        let result = loss(logits: plan.output, targets: targets, gradient: plan.outputGradient)
+        return StepLoss(loss: result.loss, correct: result.correct, count: batchSize)
+    }
+
+    // MARK: Hard-negative mining
+
+    /// The six strongest detections of each logo in each photo without a logo; one that resembles several logos counts once.
+    private func mine(_ parameters: Parameters) throws -> [DetectorPatches.Finding] {
+        let limit = 6
+        return try evaluator.scan(patches.negatives, network, parameters, peaks: limit).enumerated()
+            .flatMap { index, scans in
+                guard let scans else { return [DetectorPatches.Finding]() }
+                return PyramidScanner.distinct(scans.flatMap(\.peaks), limit * scans.count).map {
+                    DetectorPatches.Finding(picture: index, peak: $0)
+                }
+            }
+    }
+
+    /// The strongest detection of its logo in each photo that shows one.
+    private func locate(_ parameters: Parameters) throws -> [DetectorPatches.Finding] {
+        let scans = try evaluator.scan(patches.positives.map(\.picture), network, parameters, peaks: 1)
+        return scans.indices.flatMap { index in
+            scans[index]?[patches.positives[index].mark].peaks.map {
+                DetectorPatches.Finding(picture: index, peak: $0)
+            } ?? []
+        }
+    }
+
+    // MARK: Validation
+
+    var validationVersion: Int { evaluator.photos.unreadable.validationCount }
+
+    func validate(_ parameters: Parameters) throws -> ValidationLoss? {
+        guard let result = try evaluator.validate(network, parameters, patches) else { return nil }
+        validation = result
+        return ValidationLoss(
+            loss: Float(result.evaluation.logLoss), accuracy: Float(result.evaluation.accuracy))
+    }
+
+    /// The head, calibrated on composites, without a validation set.
+    func calibratedHead(_ parameters: Parameters) throws -> DetectorHead {
+        try evaluator.head(network, parameters, patches, [])
+    }
+
+    // MARK: State
+
+    private struct State: Codable {
+        let mined: [DetectorPatches.Finding]
+        let located: [DetectorPatches.Finding]
+
+        private enum CodingKeys: String, CodingKey {
+            case mined
+            // The name of version 1.
+            case located = "found"
+        }
+    }
+
+    func encodeState() throws -> String? {
+        try json(State(mined: patches.mined, located: patches.located))
+    }
+
+    func restoreState(_ text: String) throws {
+        let state = try JSONDecoder().decode(State.self, from: Data(text.utf8))
+        (patches.mined, patches.located) = (state.mined, state.located)
+    }
+}

@@ -1,0 +1,172 @@
+internal import Foundation
+internal import Imprint
+internal import ImprintCore
+internal import ImprintImages
+internal import ImprintModel
+internal import ImprintNetwork
+internal import ImprintSynthesis
+
+/// Training a logo detector from artwork and photos.
+struct DetectorTask: TrainingTask {
+    private let artwork: [String: [Artwork]]
+    /// The labels of the logos, in order: each has a heat map.
+    private let logos: [String]
+    /// The photos, with the labels of the logos too, of which there may be no photo.
+    private let folder: ImageFolder
+    private let backgrounds: [URL]?
+    private let configuration: DetectorConfiguration
+    private let workers: Workers
+    let network: Network
+    let fingerprint: [String: String]
+    let versionOneFingerprint: [String: String]
+    /// What exists once the photos are read.
+    private var parts: (photos: DetectorPhotos, backdrops: Backdrops)?
+    private let objective = Reference()
+
+    private final class Reference {
+        var value: DetectorObjective?
+    }
+
+    init(
+        artwork: [String: [Artwork]], photos: ImageFolder, backgrounds: [URL]?, configuration: DetectorConfiguration
+    ) throws {
+        try configuration.check()
+        self.artwork = artwork
+        self.backgrounds = backgrounds
+        self.configuration = configuration
+        workers = Workers(configuration.threads)
+        let logos = artwork.keys.sorted(by: precedes)
+        self.logos = logos
+        folder = photos.adding(labels: logos)
+        let others = folder.labels.filter { !logos.contains($0) }
+        guard others.count == 1 else {
+            throw ImprintError.notOneLabelWithoutMark(found: others, marks: logos, folder: folder.url.path)
+        }
+        network = try Network.logoDetector(marks: logos.count)
+        let data = [
+            "artwork": logos.map { logo in
+                (artwork[logo] ?? []).map { "\($0.name) (\($0.digest.prefix(12)))" }.joined(separator: ", ")
+                    + " of \(logo)"
+            }.joined(separator: "; "),
+            "backgrounds": backgrounds.map {
+                $0.isEmpty ? "drawn patterns" : "\($0.count) photos (\(ImageFolder.digest(of: $0).prefix(12)))"
+            } ?? "the photos without a logo",
+        ]
+        fingerprint = try configuration.fingerprint(data: data)
+        versionOneFingerprint = configuration.versionOneFingerprint(data: data)
+    }
+
+    /// The labels of the model: those of the photos and of the logos, in order.
+    var labels: [String] { folder.labels.sorted(by: precedes) }
+    var hasTimeLimit: Bool { false }
+
+    private var photos: DetectorPhotos {
+        guard let parts else { preconditionFailure("the photos are read before training") }
+        return parts.photos
+    }
+
+    private var phases: [DetectorPhase] {
+        configuration.hyperparameters.phases(hasLogoPhotos: !photos.positives.isEmpty)
+    }
+
+    func sampleCount(ofRound round: Int) -> Int {
+        phases[min(round, phases.count - 1)].steps * configuration.batchSize
+    }
+
+    mutating func readPhotos(
+        earlier: Checkpoint.Images?, onEvent: (TrainingEvent) -> Void, checkContinues: () throws -> Void
+    ) throws -> RunPhotos {
+        let photos = try DetectorPhotos(
+            folder, configuration, marks: logos, earlier: earlier, workers: workers, onEvent: onEvent)
+        let backdrops = try backdrops(photos)
+        parts = (photos, backdrops)
+        return RunPhotos(
+            trainingCount: photos.training.count, validationCount: photos.validation.count,
+            labelsWithoutValidation: photos.labelsWithoutValidation(labels),
+            skipped: photos.skipped + backdrops.skipped, leakage: photos.leakage, record: photos.record,
+            unreadable: photos.unreadable)
+    }
+
+    /// The backgrounds of composites.
+    private func backdrops(_ photos: DetectorPhotos) throws -> Backdrops {
+        let negatives = photos.negatives
+        defer { SystemMemory.returnFreed() }
+        return try Backdrops(
+            backgrounds ?? negatives.map(\.url), size: 224, seed: configuration.seed, workers: workers,
+            inMemory: { backgrounds == nil ? negatives[$0].whole : nil })
+    }
+
+    func check(_ checkpoint: Checkpoint, file: URL) throws {
+        guard checkpoint.state.progress.plannedEpochs == phases.count else {
+            let (none, some) = ("none", "some")
+            throw ImprintError.checkpointMismatch(
+                file: file.path, setting: "photos of the logo", found: photos.positives.isEmpty ? none : some,
+                expected: photos.positives.isEmpty ? "some, as before" : "none, as before")
+        }
+    }
+
+    func makeObjective() throws -> (objective: any TrainingObjective, options: TrainingLoop.Options) {
+        guard let parts else { preconditionFailure("the photos are read before training") }
+        let hyperparameters = configuration.hyperparameters
+        let compositors = logos.map { logo in
+            Compositor(
+                artworks: artwork[logo] ?? [], backdrops: parts.backdrops, seed: hyperparameters.seed,
+                label: logos.count > 1 ? logo : nil)
+        }
+        let patches = DetectorPatches(
+            compositors: compositors, negatives: photos.negatives.map(\.picture),
+            positives: photos.positives.compactMap { photo in
+                photo.mark.map { DetectorPatches.Positive(picture: photo.picture, mark: $0) }
+            }, unreadable: photos.unreadable, seed: hyperparameters.seed, workers: workers,
+            batchSize: hyperparameters.batchSize, poolSize: hyperparameters.poolSize)
+        let parameters = try Parameters(network, seed: hyperparameters.seed)
+        // At first the network detects no logo anywhere.
+        parameters["head.bias"] = logos.map { _ in -2 }
+        let evaluator = DetectorEvaluator(
+            labels: labels, logos: logos, photos: photos, workers: workers,
+            compositeCount: min(200, 5 * hyperparameters.poolSize))
+        let objective = try DetectorObjective(
+            network, parameters: parameters, patches: patches, phases: phases, evaluator: evaluator,
+            hyperparameters: hyperparameters, workers: workers)
+        self.objective.value = objective
+        var options = TrainingLoop.Options(
+            rounds: .phases(
+                phases.map { .init(steps: $0.steps, learningRate: $0.learningRate, schedule: $0.schedule) }),
+            optimizer: .adamW(hyperparameters.optimizer), averageDecay: hyperparameters.averageDecay)
+        options.restartsRoundAfterLoss = false
+        return (objective, options)
+    }
+
+    func describe() -> (recipe: TrainingRecipe, parameterCount: Int, trainedCount: Int, epochs: Int) {
+        let count = ParameterLayout(network).trainableCount
+        return (photos.positives.isEmpty ? .artworkAlone : .artworkAndPhotos, count, count, phases.count)
+    }
+
+    func makeModel(
+        _ loop: TrainingLoop, _ best: Parameters, isValidated: Bool
+    ) throws -> (model: ModelFile, evaluation: Evaluation?) {
+        guard let objective = objective.value else { preconditionFailure("a model needs an objective") }
+        let validation = isValidated ? objective.validation : nil
+        let head = try validation?.head ?? objective.calibratedHead(best)
+        let evaluation = validation?.evaluation
+        var hyperparameters = configuration.hyperparameters
+        hyperparameters.phases = phases
+        let progress = loop.progress
+        let record = TrainingRecord(
+            .detector(hyperparameters), dataDigest: folder.digest, trainingImages: counts(photos.training),
+            validationImages: counts(photos.validation), history: progress.history,
+            keptEpoch: progress.best.map { $0 + 1 }, precisionRecall: evaluation?.precisionRecall ?? [:],
+            thresholds: evaluation?.thresholds)
+        let model = ModelFile(
+            network: network, parameters: best, labels: labels, preprocessing: .logoDetector, detector: head,
+            training: record, precision: configuration.precision)
+        let rehearsing = try model.rehearsing(
+            photos.training.map { ($0.url, labels.firstIndex(of: $0.label) ?? 0) },
+            count: configuration.rehearsalImages, seed: configuration.seed, workers: workers)
+        return (rehearsing, evaluation)
+    }
+
+    private func counts(_ photos: [DetectorPhotos.Item]) -> [String: Int] {
+        photos.reduce(into: [:]) { $0[$1.label, default: 0] += 1 }
+    }
+}

@@ -1,0 +1,61 @@
+public import Foundation
+internal import Imprint
+public import ImprintImages
+internal import ImprintModel
+public import ImprintSynthesis
+
+/// Trains a logo detector from artwork: it pastes the logos into photos (synthetic training data), and learns from photos of them too, if
+/// there are any.
+///
+/// ```swift
+/// let trainer = DetectorTrainer(
+///     artwork: ["Leaf": [try Artwork(contentsOf: leaf)], "Crest": [try Artwork(contentsOf: crest)]],
+///     photos: try ImageFolder(at: folder, minimumClasses: 1))
+/// for try await case .finished(let result) in trainer.start() {
+///     try result.weights.write(to: model)
+/// }
+/// ```
+///
+/// The same data, configuration and seed give a bitwise equal model, for any number of threads, whether or not the run was interrupted and
+/// resumed from a checkpoint.
+public struct DetectorTrainer: BlockingTrainer {
+    private let artwork: [String: [Artwork]]
+    private let photos: ImageFolder
+    private let backgrounds: [URL]?
+    private let configuration: DetectorConfiguration
+    private let checkpoints: CheckpointOptions?
+
+    /// Makes a trainer.
+    /// - Parameters:
+    ///   - artwork: The logos by label; several artworks of one label are forms of one logo.
+    ///   - photos: The photos, one sub-folder per label: exactly one label without artwork, whose photos show none of the logos, and any of
+    ///     the labels with artwork.
+    ///   - backgrounds: Photos without a logo to put the logos on, or an empty list for drawn patterns; nil for the photos without a logo.
+    ///   - configuration: The hyperparameters.
+    ///   - checkpoints: Where the run is saved, and whether it is resumed; nil to save no checkpoints.
+    public init(
+        artwork: [String: [Artwork]], photos: ImageFolder, backgrounds: [URL]? = nil,
+        configuration: DetectorConfiguration = DetectorConfiguration(), checkpoints: CheckpointOptions? = nil
+    ) {
+        precondition(
+            !artwork.isEmpty && artwork.values.allSatisfy { !$0.isEmpty },
+            "there is at least one logo, and each has at least one artwork")
+        self.artwork = artwork
+        self.photos = photos
+        self.backgrounds = backgrounds
+        self.configuration = configuration
+        self.checkpoints = checkpoints
+    }
+
+    /// Starts training on a thread of its own.
+    /// - Returns: The run's events.
+    public func start() -> TrainingRun { TrainingRun(self, shouldStop: { false }) }
+
+    package func train(
+        onEvent: @escaping (TrainingEvent) -> Void, shouldStop: @escaping () -> Bool
+    ) throws -> TrainingResult {
+        let task = try DetectorTask(
+            artwork: artwork, photos: photos, backgrounds: backgrounds, configuration: configuration)
+        return try TrainingRunner(task, checkpoints: checkpoints, onEvent: onEvent, shouldStop: shouldStop).run()
+    }
+}

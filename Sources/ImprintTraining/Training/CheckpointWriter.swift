@@ -1,0 +1,53 @@
+internal import Foundation
+internal import ImprintCore
+internal import ImprintModel
+internal import ImprintNetwork
+
+/// Saves the state of a run at intervals, and reports the result.
+///
+/// A disk that fails does not end a run, for the model may be saved elsewhere.
+final class CheckpointWriter: CheckpointPolicy {
+    /// Why the last checkpoint could not be written; nil if it was.
+    private(set) var failure: FileError?
+    private let store: CheckpointStore?
+    private let onEvent: (TrainingEvent) -> Void
+    private let network: Network
+    private let labels: [String]
+    private let settings: [String: String]
+    private let images: Checkpoint.Images
+
+    /// - Parameter store: The folder of the checkpoint; nil if none is saved.
+    init(
+        _ store: CheckpointStore?, onEvent: @escaping (TrainingEvent) -> Void, network: Network, labels: [String],
+        settings: [String: String], images: Checkpoint.Images
+    ) {
+        self.store = store
+        self.onEvent = onEvent
+        self.network = network
+        self.labels = labels
+        self.settings = settings
+        self.images = images
+    }
+
+    /// The path of the checkpoint; nil if it was not written.
+    var path: String? { failure == nil ? store?.file.path : nil }
+
+    var isDue: Bool { store?.isDue == true }
+
+    func save(_ state: () throws -> TrainingState) {
+        guard let store else { return }
+        do {
+            let state = try state()
+            try store.save(
+                Checkpoint(network: network, labels: labels, settings: settings, images: images, state: state))
+            failure = nil
+            onEvent(.checkpoint(store.file, epochs: state.progress.history.count))
+        } catch {
+            let found =
+                error as? FileError
+                ?? .cannotWrite(path: store.file.path, reason: "\(error)", remedy: "choose another folder")
+            if failure == nil { onEvent(.checkpointFailed(found)) }
+            failure = found
+        }
+    }
+}

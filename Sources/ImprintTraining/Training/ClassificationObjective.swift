@@ -1,0 +1,147 @@
+internal import ImprintCore
+internal import ImprintImages
+internal import ImprintModel
+internal import ImprintNetwork
+
+/// Classification of photos, or of their cached features: softmax and cross-entropy over the labels.
+final class ClassificationObjective: TrainingObjective {
+    /// The validation result of some parameters.
+    struct Validation {
+        let loss: Float
+        let accuracy: Float
+        /// The logits of every photo that could be read, and its index among the loader's items.
+        let logits: [[Float]]
+        let itemIndices: [Int]
+    }
+
+    let start: ClassifierConfiguration.StartingPoint
+    /// The result of the last validation.
+    private(set) var validation: Validation?
+    /// The weight of each label in the loss; nil if all are the same.
+    let labelWeights: [Float]?
+    private let hyperparameters: ClassifierHyperparameters
+    private let threads: Int
+    private let images: TrainingImages
+    private let unreadable: UnreadablePhotos
+    private let loss: SoftmaxCrossEntropy
+    /// For the photos of a step; compiled for a stage, at first for the last one, which the range test uses.
+    private var trainingPlan: ExecutionPlan?
+    private var stage: Int
+    private var validationPlan: ExecutionPlan?
+    private var batches: (any BatchIterator)?
+
+    init(
+        _ start: ClassifierConfiguration.StartingPoint, configuration: ClassifierConfiguration, images: TrainingImages,
+        unreadable: UnreadablePhotos
+    ) throws {
+        self.start = start
+        hyperparameters = configuration.hyperparameters
+        threads = configuration.threads
+        self.images = images
+        self.unreadable = unreadable
+        labelWeights =
+            hyperparameters.labelWeights == .none
+            ? nil
+            : images.counts(images.training).map { own in
+                Float(images.training.count) / Float(start.whole.network.output.channels * max(own, 1))
+            }
+        loss = SoftmaxCrossEntropy(labelSmoothing: hyperparameters.labelSmoothing, classWeights: labelWeights)
+        stage = start.stages.count - 1
+        trainingPlan = try makePlan()
+    }
+
+    /// The number of steps of an epoch.
+    var stepsPerEpoch: Int { (images.training.count + hyperparameters.batchSize - 1) / hyperparameters.batchSize }
+
+    var plan: ExecutionPlan {
+        guard let trainingPlan else { preconditionFailure("a stage without a plan cannot be trained") }
+        return trainingPlan
+    }
+
+    private func makePlan() throws -> ExecutionPlan {
+        let logits = try start.trained.network.logits()
+        let network = try start.keepsStatistics ? logits.keepingStatistics() : logits
+        return try ExecutionPlan(
+            network, parameters: start.trained.parameters,
+            options: ExecutionPlan.Options(
+                batchSize: min(hyperparameters.batchSize, images.training.count), mode: .training,
+                workers: Workers(threads), frozen: start.stages.frozen[stage], seed: hyperparameters.seed
+            ).limitingThreads(for: network))
+    }
+
+    // MARK: Steps
+
+    func beginRound(_ round: Int, at step: Int, evaluated: Parameters) throws {
+        let current = start.stages.stage(ofEpoch: round)
+        if current != stage {
+            let passes = plan.passCount
+            // Two plans at once might not fit into memory.
+            trainingPlan = nil
+            stage = current
+            trainingPlan = try makePlan()
+            plan.passCount = passes
+        }
+        batches = images.training.batches(epoch: round, from: step)
+    }
+
+    /// Begins an epoch of the learning-rate range test, without a change of stage.
+    func beginRangeTest(epoch: Int) { batches = images.training.batches(epoch: epoch, from: 0) }
+
+    func forward(round: Int, step: Int) throws -> StepLoss? {
+        let batch = try batches?.next { unreadable.add($0) }
+        if let problem = unreadable.problem { throw problem }
+        guard let batch else { return nil }
+        batch.write(to: plan.input)
+        plan.forward(count: batch.count)
+        let values = batch.count * plan.network.output.channels
+        let result = loss(
+            logits: plan.output.first(values), labels: batch.labels, gradient: plan.outputGradient.first(values))
+        return StepLoss(loss: result.loss, correct: result.correct, count: batch.count, step: batch.index)
+    }
+
+    func endRound() { batches = nil }
+
+    // MARK: Validation
+
+    var validationVersion: Int { unreadable.validationCount }
+
+    func validate(_ parameters: Parameters) throws -> ValidationLoss? {
+        guard let photos = images.validation else { return nil }
+        let plan = try validationPlan(parameters, count: photos.count)
+        var sum = TrainingProgress.Sum()
+        var logits: [[Float]] = []
+        var itemIndices: [Int] = []
+        let labels = plan.network.output.channels
+        try photos.forEachBatch(epoch: 0, onUnreadable: { unreadable.add($0) }) { batch in
+            batch.write(to: plan.input)
+            plan.forward(count: batch.count)
+            let values = plan.output.first(batch.count * labels)
+            let result = loss(logits: values, labels: batch.labels)
+            sum.add(loss: result.loss, correct: result.correct, count: batch.count)
+            logits += (0..<batch.count).map { Array(values[($0 * labels)..<(($0 + 1) * labels)]) }
+            itemIndices += batch.places
+        }
+        validation = Validation(
+            loss: sum.meanLoss, accuracy: sum.accuracy, logits: logits, itemIndices: itemIndices)
+        // An epoch does not count if too few validation photos were left in it.
+        if unreadable.affectsValidation, let problem = unreadable.problem { throw problem }
+        return ValidationLoss(loss: sum.meanLoss, accuracy: sum.accuracy)
+    }
+
+    private func validationPlan(_ parameters: Parameters, count: Int) throws -> ExecutionPlan {
+        if let validationPlan, validationPlan.parameters === parameters { return validationPlan }
+        let logits = try start.trained.network.logits()
+        let plan = try ExecutionPlan(
+            logits, parameters: parameters,
+            options: ExecutionPlan.Options(
+                batchSize: min(hyperparameters.batchSize, count), workers: Workers(threads)
+            ).limitingThreads(for: logits))
+        validationPlan = plan
+        return plan
+    }
+}
+
+extension UnsafeMutableBufferPointer {
+    /// The first `count` elements.
+    func first(_ count: Int) -> Self { Self(rebasing: self[..<count]) }
+}

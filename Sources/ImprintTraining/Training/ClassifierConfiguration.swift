@@ -1,0 +1,94 @@
+public import Foundation
+internal import Imprint
+internal import ImprintCore
+public import ImprintImages
+public import ImprintModel
+public import ImprintNetwork
+
+/// How to train a classifier: the hyperparameters, and what does not belong into a model file.
+///
+/// Hyperparameters can be set directly: `configuration.epochs = 5` is `configuration.hyperparameters.epochs = 5`.
+@dynamicMemberLookup
+public struct ClassifierConfiguration: Sendable {
+    /// The network that training starts from.
+    public enum Start: Sendable {
+        /// The base model that comes with Imprint, all layers of which are fine-tuned; see `ModelFile.shippedBase()`.
+        case builtInBase
+        /// A ready-made network with random parameters; see `Network.readyMadeNames`.
+        case network(String, width: Double = 1)
+        /// A trained model: its layers and parameters, with a new head if the labels differ.
+        case base(ModelFile, trains: FineTuning.Trains = .head)
+    }
+
+    /// The hyperparameters, which the model file records.
+    public var hyperparameters = ClassifierHyperparameters()
+    /// The network that training starts from.
+    public var start = Start.builtInBase
+    /// A folder of validation photos with the same sub-folders; nil to split the training photos.
+    public var validationFolder: URL?
+    /// The number of threads; the result does not depend on it.
+    public var threads = Processors.coreCount
+    /// How the model file stores tensors.
+    public var precision = Safetensors.Precision.float32
+    /// The largest number of bytes of prepared photos in memory; nil for half of the available memory. The result does not depend on it.
+    public var memoryLimit: Int?
+
+    /// Makes the default configuration.
+    public init() {}
+
+    /// A hyperparameter.
+    public subscript<Value>(dynamicMember member: WritableKeyPath<ClassifierHyperparameters, Value>) -> Value {
+        get { hyperparameters[keyPath: member] }
+        set { hyperparameters[keyPath: member] = newValue }
+    }
+}
+
+extension ClassifierConfiguration {
+    /// The trainable layers of the base model; nil if training starts from scratch.
+    var trains: FineTuning.Trains? {
+        switch start {
+        case .builtInBase: .all
+        case .network: nil
+        case .base(_, let trains): trains
+        }
+    }
+
+    /// How the base model is fine-tuned, if more than its head learns.
+    var usedFineTuning: FineTuning? { trains == nil || trains == .head ? nil : hyperparameters.fineTuning }
+
+    /// Checks that every value is in its range.
+    func check() throws(ImprintError) {
+        try hyperparameters.problem?.raise()
+        guard threads >= 1 else { throw .invalidSetting(name: "threads", found: "\(threads)", expected: "at least 1") }
+        guard memoryLimit ?? 0 >= 0 else {
+            throw .invalidSetting(name: "memoryLimit", found: "\(memoryLimit ?? 0)", expected: "at least 0")
+        }
+    }
+
+    /// The validation photos.
+    var split: DatasetSplitRule {
+        DatasetSplitRule(
+            validation: validationFolder.map(DatasetSplitRule.Validation.folder) ?? .split(hyperparameters.validation),
+            keepsGroupsTogether: hyperparameters.keepsGroupsTogether, seed: hyperparameters.seed, threads: threads)
+    }
+}
+
+extension HyperparameterProblem {
+    func raise() throws(ImprintError) { throw .invalidSetting(name: name, found: found, expected: expected) }
+}
+
+/// How photos are divided into training and validation photos.
+struct DatasetSplitRule {
+    enum Validation {
+        /// A share of the photos.
+        case split(ValidationRule)
+        /// A folder of their own.
+        case folder(URL)
+    }
+
+    var validation: Validation
+    /// Whether near-duplicates stay together.
+    var keepsGroupsTogether: Bool
+    var seed: UInt64
+    var threads: Int
+}

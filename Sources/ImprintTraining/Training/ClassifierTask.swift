@@ -1,0 +1,154 @@
+internal import Foundation
+internal import Imprint
+internal import ImprintCore
+internal import ImprintImages
+internal import ImprintModel
+internal import ImprintNetwork
+
+/// Training a classifier of whole photos.
+struct ClassifierTask: TrainingTask {
+    private let folder: ImageFolder
+    private let configuration: ClassifierConfiguration
+    private let start: ClassifierConfiguration.StartingPoint
+    let fingerprint: [String: String]
+    /// The photos and the objective, once they exist.
+    private var images: TrainingImages?
+    private var unreadable: UnreadablePhotos?
+    private let objective = Holder<ClassificationObjective>()
+
+    /// A value that is set while a run is prepared.
+    private final class Holder<Value> {
+        var value: Value?
+    }
+
+    init(folder: ImageFolder, configuration: ClassifierConfiguration) throws {
+        try configuration.check()
+        self.folder = folder
+        self.configuration = configuration
+        start = try configuration.startingPoint(labels: folder.labels)
+        fingerprint = try configuration.fingerprint(base: start.base)
+    }
+
+    var labels: [String] { folder.labels }
+    var network: Network { start.trained.network }
+    var versionOneFingerprint: [String: String] { configuration.versionOneFingerprint(base: start.base) }
+    var hasTimeLimit: Bool { configuration.timeLimit != nil }
+    func sampleCount(ofRound round: Int) -> Int { photos.training.count }
+
+    private var photos: TrainingImages {
+        guard let images else { preconditionFailure("the photos are read before training") }
+        return images
+    }
+
+    mutating func readPhotos(
+        earlier: Checkpoint.Images?, onEvent: (TrainingEvent) -> Void, checkContinues: () throws -> Void
+    ) throws -> RunPhotos {
+        let images = try TrainingImages(
+            folder, configuration, start: start, earlier: earlier, onEvent: onEvent, checkGoesOn: checkContinues)
+        let unreadable = UnreadablePhotos(
+            training: images.training.items, validation: images.validation?.items ?? [], labels: folder.labels)
+        (self.images, self.unreadable) = (images, unreadable)
+        return RunPhotos(
+            trainingCount: images.training.count, validationCount: images.validationCount,
+            labelsWithoutValidation: images.labelsWithoutValidation, skipped: images.skipped, leakage: images.leakage,
+            record: images.record, unreadable: unreadable)
+    }
+
+    func makeObjective() throws -> (objective: any TrainingObjective, options: TrainingLoop.Options) {
+        guard let unreadable else { preconditionFailure("the photos are read before training") }
+        let objective = try ClassificationObjective(
+            start, configuration: configuration, images: photos, unreadable: unreadable)
+        self.objective.value = objective
+        var epochs = TrainingLoop.Rounds.Epochs(
+            count: configuration.epochs, steps: objective.stepsPerEpoch,
+            learningRate: configuration.learningRate ?? 0, decay: configuration.schedule)
+        epochs.warmUps = Set((0..<min(configuration.epochs, start.stages.lastBegins + 1)).filter(start.stages.isNew))
+        var options = TrainingLoop.Options(
+            rounds: .epochs(epochs), optimizer: configuration.hyperparameters.optimizer,
+            averageDecay: configuration.averageDecay)
+        options.learningRateFactors = start.rateFactors
+        options.patience = configuration.patience
+        options.firstPatientRound = start.stages.lastBegins
+        options.timeLimit = configuration.timeLimit
+        return (objective, options)
+    }
+
+    func prepare(
+        _ loop: TrainingLoop, onEvent: (TrainingEvent) -> Void, shouldStop: () -> Bool
+    ) throws -> Bool {
+        guard configuration.learningRate == nil, loop.progress.learningRate == 0, let objective = objective.value else {
+            return true
+        }
+        return try withoutActuallyEscaping(onEvent) { onEvent in
+            try withoutActuallyEscaping(shouldStop) { shouldStop in
+                let search = try LearningRateRangeTest.run(
+                    objective, optimizer: configuration.hyperparameters.optimizer,
+                    learningRateFactors: start.rateFactors
+                ) { step in
+                    onEvent(.searching(done: step, of: LearningRateSearch.stepCount))
+                    return !shouldStop() && !isOutOfTime(loop)
+                }
+                guard let search, let found = search.learningRate else { return false }
+                loop.use(learningRate: found)
+                onEvent(.learningRate(search))
+                return true
+            }
+        }
+    }
+
+    private func isOutOfTime(_ loop: TrainingLoop) -> Bool {
+        configuration.timeLimit.map { loop.seconds >= $0.seconds } ?? false
+    }
+
+    func describe() -> (recipe: TrainingRecipe, parameterCount: Int, trainedCount: Int, epochs: Int) {
+        (
+            TrainingRecipe(trains: configuration.trains, base: start.base),
+            start.whole.parameters.layout.trainableCount, start.trainedCount, configuration.epochs
+        )
+    }
+
+    func makeModel(
+        _ loop: TrainingLoop, _ best: Parameters, isValidated: Bool
+    ) throws -> (model: ModelFile, evaluation: Evaluation?) {
+        guard let objective = objective.value else { preconditionFailure("a model needs an objective") }
+        let (images, progress) = (photos, loop.progress)
+        let items = images.validation?.items ?? []
+        let validation = isValidated ? objective.validation : nil
+        let calibration = validation.flatMap { validation in
+            configuration.calibrates
+                ? Calibration(
+                    logits: validation.logits, labels: validation.itemIndices.map { items[$0].label }) : nil
+        }
+        let evaluation = validation.map { evaluate($0, items, images.validation?.skipped ?? [], calibration) }
+        let record = TrainingRecord(
+            .classifier(configuration.hyperparameters),
+            foundLearningRate: configuration.learningRate == nil ? progress.learningRate : nil,
+            dataDigest: folder.digest, trainingImages: images.countsByLabel(images.training),
+            validationImages: images.countsByLabel(images.validation),
+            labelWeights: objective.labelWeights.map { Dictionary(uniqueKeysWithValues: zip(folder.labels, $0)) },
+            trains: configuration.trains, history: progress.history, keptEpoch: progress.best.map { $0 + 1 },
+            precisionRecall: evaluation?.precisionRecall ?? [:], thresholds: evaluation?.thresholds,
+            calibration: calibration)
+        var model = ModelFile(
+            network: start.whole.network, parameters: try start.parameters(with: best), labels: folder.labels,
+            preprocessing: start.preprocessing, training: record, base: start.base, precision: configuration.precision)
+        if let calibration, let calibrated = try model.calibrated(calibration.temperature) { model = calibrated }
+        model = try model.rehearsing(
+            images.training.items.map { ($0.url, $0.label) }, count: configuration.rehearsalImages,
+            seed: configuration.seed, workers: Workers(configuration.threads))
+        return (model, evaluation)
+    }
+
+    private func evaluate(
+        _ validation: ClassificationObjective.Validation, _ items: [ImageFolder.Item], _ skipped: [SkippedImage],
+        _ calibration: Calibration?
+    ) -> Evaluation {
+        let uncalibrated = Calibration(temperature: 1, errorBefore: 0, errorAfter: 0, images: 0)
+        let results = zip(validation.itemIndices, validation.logits).map { index, logits in
+            Evaluation.Result(
+                url: items[index].url, label: items[index].label,
+                confidences: (calibration ?? uncalibrated).confidences(logits))
+        }
+        return Evaluation(labels: folder.labels, results: results, skipped: skipped)
+    }
+}

@@ -1,0 +1,53 @@
+internal import Foundation
+internal import Imprint
+public import ImprintImages
+internal import ImprintModel
+internal import ImprintNetwork
+
+/// Trains a classifier of whole photos.
+///
+/// ```swift
+/// var configuration = ClassifierConfiguration()
+/// configuration.augmentation = try Augmentation(named: "flip,rotate,blur")
+/// let trainer = ClassifierTrainer(photos: try ImageFolder(at: photos), configuration: configuration)
+/// for try await event in trainer.start() {
+///     switch event {
+///     case .epoch(let metrics, _): print(metrics.epoch, metrics.loss)
+///     case .finished(let result): try result.weights.write(to: URL(filePath: "model.imprint"))
+///     default: break
+///     }
+/// }
+/// ```
+///
+/// The same photos, configuration and seed give a bitwise equal model, for any number of threads, whether or not the run was interrupted and
+/// resumed from a checkpoint.
+public struct ClassifierTrainer: BlockingTrainer {
+    private let photos: ImageFolder
+    private let configuration: ClassifierConfiguration
+    private let checkpoints: CheckpointOptions?
+
+    /// Makes a trainer.
+    /// - Parameters:
+    ///   - photos: The photos, one sub-folder per label.
+    ///   - configuration: The hyperparameters and the base model.
+    ///   - checkpoints: Where the run is saved, and whether it is resumed; nil to save no checkpoints.
+    public init(
+        photos: ImageFolder, configuration: ClassifierConfiguration = ClassifierConfiguration(),
+        checkpoints: CheckpointOptions? = nil
+    ) {
+        self.photos = photos
+        self.configuration = configuration
+        self.checkpoints = checkpoints
+    }
+
+    /// Starts training on a thread of its own.
+    /// - Returns: The run's events.
+    public func start() -> TrainingRun { TrainingRun(self, shouldStop: { false }) }
+
+    package func train(
+        onEvent: @escaping (TrainingEvent) -> Void, shouldStop: @escaping () -> Bool
+    ) throws -> TrainingResult {
+        let task = try ClassifierTask(folder: photos, configuration: configuration)
+        return try TrainingRunner(task, checkpoints: checkpoints, onEvent: onEvent, shouldStop: shouldStop).run()
+    }
+}

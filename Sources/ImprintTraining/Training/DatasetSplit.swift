@@ -1,0 +1,122 @@
+internal import Foundation
+internal import Imprint
+internal import ImprintCore
+internal import ImprintImages
+internal import ImprintModel
+
+/// The training and validation photos of a run, before they are read.
+struct DatasetSplit {
+    var training: [ImageFolder.Item]
+    var validation: [ImageFolder.Item] = []
+    var leakage: TrainingStart.Leakage?
+    /// The folder of the images, and that of those to measure on if they have one of their own.
+    var folders: [ImageFolder]
+
+    init(
+        _ folder: ImageFolder, _ rule: DatasetSplitRule, earlier: Checkpoint.Images?,
+        onEvent: (TrainingEvent) -> Void
+    ) throws {
+        func groups(_ folders: [ImageFolder]) -> ImageGroups {
+            let total = folders.reduce(0) { $0 + $1.items.count }
+            return ImageGroups(folders, workers: Workers(rule.threads)) {
+                onEvent(.comparing(done: $0, of: total))
+            }
+        }
+        training = folder.items
+        folders = [folder]
+        let seed = rule.seed
+        switch rule.validation {
+        case .split(let share):
+            if let earlier {
+                let isSame = earlier.digests == [folder.digest]
+                let groups = isSame || !rule.keepsGroupsTogether ? nil : groups([folder])
+                (training, validation) = folder.split(as: earlier, groups: groups)
+                if validation.isEmpty && !earlier.validation.isEmpty {
+                    throw ImprintError.validationImagesLost(count: earlier.validation.count)
+                }
+                if let groups, !validation.isEmpty {
+                    leakage = folder.avoidedLeakage(share, seed: seed, groups: groups)
+                } else {
+                    leakage = earlier.leakage.flatMap(TrainingStart.Leakage.init)
+                }
+                return
+            }
+            guard share.fraction(ofImages: folder.items.count) > 0 else { return }
+            guard rule.keepsGroupsTogether else {
+                (training, validation) = folder.split(share, seed: seed)
+                return
+            }
+            let groups = groups([folder])
+            (training, validation) = folder.split(share, seed: seed, groups: groups)
+            leakage = folder.avoidedLeakage(share, seed: seed, groups: groups)
+        case .folder(let url):
+            let other = try ImageFolder(at: url, minimumClasses: 1)
+            let unknown = other.labels.filter { !folder.labels.contains($0) }
+            guard unknown.isEmpty else {
+                throw ImprintError.labelMismatch(
+                    folder: url.path(percentEncoded: false), unknown: unknown, labels: folder.labels)
+            }
+            let places = other.labels.map { label in folder.labels.firstIndex(of: label) ?? 0 }
+            validation = other.items.map { ImageFolder.Item(url: $0.url, label: places[$0.label]) }
+            folders.append(other)
+            if let earlier, earlier.digests == folders.map(\.digest) {
+                leakage = earlier.leakage.flatMap(TrainingStart.Leakage.init)
+            } else if rule.keepsGroupsTogether {
+                let count = folder.items.count
+                let leaks = groups(folders).leaks(from: count..<(count + validation.count), into: 0..<count)
+                leakage = .found(images: leaks, of: validation.count)
+            }
+        }
+    }
+}
+
+extension ImageFolder {
+    /// How many validation photos would leak in a random split, which the split by groups avoids.
+    fileprivate func avoidedLeakage(_ rule: ValidationRule, seed: UInt64, groups: ImageGroups) -> TrainingStart.Leakage
+    {
+        let random = randomSplitLeaks(rule, seed: seed, groups: groups)
+        return .avoided(images: random.images, of: random.of, groups: groups.groups.count)
+    }
+
+    /// Divides the items as an earlier split did.
+    ///
+    /// Those that it did not know are trained on, unless they show what an image held out shows.
+    fileprivate func split(
+        as earlier: Checkpoint.Images, groups: ImageGroups?
+    ) -> (training: [Item], validation: [Item]) {
+        let paths = items.map(path)
+        let (trained, keptBack) = (Set(earlier.training), Set(earlier.validation))
+        let groupsKeptBack = groups.map { groups in
+            Set(items.indices.filter { keptBack.contains(paths[$0]) }.map(groups.group))
+        }
+        let isKeptBack = items.indices.map { place in
+            if keptBack.contains(paths[place]) { return true }
+            guard let groups, let groupsKeptBack, !trained.contains(paths[place]) else { return false }
+            return groupsKeptBack.contains(groups.group(of: place))
+        }
+        return (
+            items.indices.filter { !isKeptBack[$0] }.map { items[$0] },
+            items.indices.filter { isKeptBack[$0] }.map { items[$0] }
+        )
+    }
+}
+
+extension TrainingStart.Leakage {
+    /// As a checkpoint keeps it.
+    var record: [String: Int] {
+        switch self {
+        case .avoided(let images, let total, let groups): ["avoided": images, "of": total, "groups": groups]
+        case .found(let images, let total): ["found": images, "of": total]
+        }
+    }
+
+    fileprivate init?(_ record: [String: Int]) {
+        if let images = record["avoided"], let total = record["of"], let groups = record["groups"] {
+            self = .avoided(images: images, of: total, groups: groups)
+        } else if let images = record["found"], let total = record["of"] {
+            self = .found(images: images, of: total)
+        } else {
+            return nil
+        }
+    }
+}

@@ -1,0 +1,71 @@
+internal import Imprint
+internal import ImprintNetwork
+
+/// The range test that finds a learning rate; see `LearningRateSearch`. The parameters stay as they were.
+final class LearningRateRangeTest: TrainingObjective {
+    private let objective: ClassificationObjective
+    private let onStep: (_ done: Int) -> Bool
+    /// The losses so far.
+    private(set) var search = LearningRateSearch()
+    private var epoch = 0
+    private var stepInEpoch = 0
+
+    private init(_ objective: ClassificationObjective, onStep: @escaping (_ done: Int) -> Bool) {
+        self.objective = objective
+        self.onStep = onStep
+    }
+
+    /// Runs the test with everything that the last stage trains.
+    /// - Parameter onStep: Receives the number of steps done; if it returns false, the test ends with what it has found by then.
+    /// - Returns: The result; nil if there were too few steps.
+    static func run(
+        _ objective: ClassificationObjective, optimizer: OptimizerConfiguration, learningRateFactors: [String: Float],
+        onStep: @escaping (_ done: Int) -> Bool
+    ) throws -> LearningRateSearch? {
+        let parameters = objective.plan.parameters
+        let before = try parameters.copy()
+        let test = LearningRateRangeTest(objective, onStep: onStep)
+        var options = TrainingLoop.Options(
+            rounds: .phases([
+                .init(
+                    steps: LearningRateSearch.stepCount, learningRate: 1,
+                    schedule: LearningRateSchedule(LearningRateSearch.schedule))
+            ]), optimizer: optimizer)
+        options.learningRateFactors = learningRateFactors
+        options.keepsBest = false
+        defer {
+            parameters.copyValues(from: before)
+            objective.plan.passCount = 0
+        }
+        _ = try TrainingLoop(test, options: options).run()
+        return test.search.learningRate == nil ? nil : test.search
+    }
+
+    var plan: ExecutionPlan { objective.plan }
+
+    func beginRound(_ round: Int, at step: Int, evaluated: Parameters) throws {
+        // The last stage, which the plan is compiled for.
+        objective.beginRangeTest(epoch: epoch)
+    }
+
+    func forward(round: Int, step: Int) throws -> StepLoss? {
+        var loss = try objective.forward(round: epoch, step: stepInEpoch)
+        if loss == nil {
+            epoch += 1
+            objective.beginRangeTest(epoch: epoch)
+            loss = try objective.forward(round: epoch, step: 0)
+        }
+        guard var loss else { return nil }
+        let rate = LearningRateSearch.learningRate(at: search.points.count)
+        guard loss.loss.isFinite || search.learningRate != nil else {
+            throw ImprintError.diverged(epoch: 1, learningRate: rate)
+        }
+        let isStable = search.add(loss: loss.loss)
+        let continues = onStep(search.points.count)
+        guard isStable && continues else { return nil }
+        loss.step = nil
+        return loss
+    }
+
+    func endRound() { objective.endRound() }
+}

@@ -1,0 +1,170 @@
+internal import Foundation
+internal import Imprint
+internal import ImprintCore
+internal import ImprintImages
+internal import ImprintModel
+internal import ImprintNetwork
+
+/// Runs a training task from its settings to the model, on the thread that calls it: checkpoints and resume, unreadable photos, events, result.
+final class TrainingRunner<Task: TrainingTask> {
+    private var task: Task
+    private let checkpoints: CheckpointOptions?
+    private let onEvent: (TrainingEvent) -> Void
+    private let shouldStop: () -> Bool
+
+    init(
+        _ task: Task, checkpoints: CheckpointOptions?, onEvent: @escaping (TrainingEvent) -> Void,
+        shouldStop: @escaping () -> Bool
+    ) {
+        self.task = task
+        self.checkpoints = checkpoints
+        self.onEvent = onEvent
+        self.shouldStop = shouldStop
+    }
+
+    func run() throws -> TrainingResult {
+        let store = try checkpoints.map(CheckpointStore.init)
+        if let store, let checkpoint = store.resumed {
+            let settings = checkpoint.isVersionOne ? task.versionOneFingerprint : task.fingerprint
+            try checkpoint.checkFits(task.network, labels: task.labels, settings: settings, file: store.file)
+        }
+        let photos = try task.readPhotos(earlier: store?.resumed?.images, onEvent: onEvent) {
+            guard !shouldStop() else {
+                throw ImprintError.stoppedTooEarly(checkpoint: store?.resumed.map { _ in store?.file.path ?? "" })
+            }
+        }
+        if let store, let checkpoint = store.resumed { try task.check(checkpoint, file: store.file) }
+        let (objective, options) = try task.makeObjective()
+        let writer = CheckpointWriter(
+            store, onEvent: onEvent, network: task.network, labels: task.labels, settings: task.fingerprint,
+            images: photos.record)
+        let loop = try TrainingLoop(objective, options: options, checkpoints: writer)
+        let run = Run(loop: loop, photos: photos, writer: writer)
+        do {
+            return try self.run(run, options, store)
+        } catch let error as TrainingDivergedError {
+            throw ImprintError.diverged(epoch: error.epoch, learningRate: error.learningRate)
+        }
+    }
+
+    /// The parts of a run that exist once its photos are read.
+    private struct Run {
+        let loop: TrainingLoop
+        let photos: RunPhotos
+        let writer: CheckpointWriter
+    }
+
+    private func run(_ run: Run, _ options: TrainingLoop.Options, _ store: CheckpointStore?) throws -> TrainingResult {
+        let (loop, photos, writer) = (run.loop, run.photos, run.writer)
+        var resumed: TrainingStart.Resumption?
+        if let checkpoint = store?.resumed {
+            let hasSamePhotos = checkpoint.images == photos.record
+            try loop.restore(checkpoint.state, hasSameData: hasSamePhotos)
+            resumed = TrainingStart.Resumption(
+                history: loop.progress.history, imagesSeen: loop.progress.sum.count, hasSameImages: hasSamePhotos)
+        }
+        start(run, resumed, replacesCheckpoint: store?.replacesFinished ?? false)
+        guard try task.prepare(loop, onEvent: onEvent, shouldStop: shouldStop) else {
+            // Nothing is trained yet, so there is nothing to save.
+            throw ImprintError.stoppedTooEarly(checkpoint: nil)
+        }
+        var ending = try train(run)
+        guard let best = loop.best else {
+            writer.save(loop.state)
+            if let problem = photos.unreadable.problem {
+                throw ImprintError.photosLost(reason: "\(problem)", checkpoint: writer.path)
+            }
+            throw ImprintError.stoppedTooEarly(checkpoint: writer.path)
+        }
+        // Only a run with a model is saved as finished: otherwise it can be resumed.
+        let isValidated = try validateBest(run)
+        let (model, evaluation) = try task.makeModel(loop, best, isValidated: isValidated)
+        if photos.unreadable.problem != nil { ending = .photosLost }
+        let isWhole = ending != .stopped && ending != .photosLost
+        writer.save(isWhole ? loop.finishedState : loop.state)
+        let result = TrainingResult(
+            weights: model, evaluation: evaluation, ending: ending, seconds: loop.seconds,
+            lost: photos.unreadable.images, photosLost: photos.unreadable.problem, checkpointFailure: writer.failure,
+            isRepeatable: isWhole && loop.progress.isRepeatable && !task.hasTimeLimit)
+        onEvent(.finished(result))
+        return result
+    }
+
+    private func start(_ run: Run, _ resumed: TrainingStart.Resumption?, replacesCheckpoint: Bool) {
+        let description = task.describe()
+        onEvent(
+            .started(
+                TrainingStart(
+                    recipe: description.recipe, labels: task.labels, trainingImages: run.photos.trainingCount,
+                    validationImages: run.photos.validationCount,
+                    labelsWithoutValidation: run.photos.labelsWithoutValidation, skipped: run.photos.skipped,
+                    network: task.network.name, parameterCount: description.parameterCount,
+                    trainedCount: description.trainedCount, epochs: description.epochs, resumed: resumed,
+                    replacesCheckpoint: replacesCheckpoint, leakage: run.photos.leakage)))
+    }
+
+    /// Runs the loop; if too few photos are left, the run ends with the best model so far.
+    private func train(_ run: Run) throws -> TrainingResult.Ending {
+        let loop = run.loop
+        do {
+            let ending = try loop.run(shouldStop: shouldStop) { event in
+                report(run)
+                switch event {
+                case .step:
+                    let progress = loop.progress
+                    onEvent(
+                        .batch(
+                            TrainingBatch(
+                                epoch: progress.history.count + 1, epochs: progress.plannedEpochs,
+                                imagesSeen: progress.sum.count,
+                                imagesPerEpoch: task.sampleCount(ofRound: progress.history.count),
+                                loss: progress.sum.meanLoss, accuracy: progress.sum.accuracy)))
+                case .round(let metrics, let seconds): onEvent(.epoch(metrics, seconds: seconds))
+                }
+            }
+            return TrainingResult.Ending(ending)
+        } catch let error as ImageError {
+            report(run)
+            guard run.photos.unreadable.problem != nil else {
+                run.writer.save(loop.state)
+                throw error
+            }
+            return .photosLost
+        }
+    }
+
+    /// Validates the best round again, for the evaluation and the calibration.
+    /// - Returns: Whether there is a result.
+    private func validateBest(_ run: Run) throws -> Bool {
+        guard !run.photos.unreadable.affectsValidation else { return false }
+        do {
+            let validation = try run.loop.validateBest()
+            report(run)
+            return validation != nil && !run.photos.unreadable.affectsValidation
+        } catch let error as ImageError {
+            report(run)
+            guard run.photos.unreadable.problem != nil else { throw error }
+            return false
+        }
+    }
+
+    /// Reports photos that have become unreadable.
+    private func report(_ run: Run) {
+        for image in run.photos.unreadable.takeNew() {
+            run.loop.recordUnreadablePhoto()
+            onEvent(.lost(image))
+        }
+    }
+}
+
+extension TrainingResult.Ending {
+    fileprivate init(_ ending: TrainingLoop.Ending) {
+        self =
+            switch ending {
+            case .completed: .completed
+            case .noImprovement: .noImprovement
+            case .timeLimit: .timeLimit
+            case .stopped: .stopped
+            }
+    }
+}

@@ -1,0 +1,56 @@
+import Foundation
+import ImprintCore
+import ImprintImages
+
+@testable import Imprint
+@testable import ImprintInterop
+@testable import ImprintModel
+@testable import ImprintNetwork
+@testable import ImprintSynthesis
+@testable import ImprintTraining
+
+/// Writes photos of noise, a folder for each label, and paints what the label shows at a random place of each.
+func writeNoise(
+    to folder: URL, labels: [String], count: Int,
+    painting: (_ label: String, _ image: inout RasterImage, _ left: Int, _ top: Int) throws -> Void
+) throws {
+    for label in labels {
+        let place = folder.appending(path: label)
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        for index in 0..<count {
+            var random = RandomStream(seed: 3, label, index)
+            var image = RasterImage(width: 120, height: 90, channels: 3)
+            for sample in image.samples.indices { image.samples[sample] = UInt8(100 + random.index(below: 100)) }
+            let (left, top) = (10 + random.index(below: 60), 10 + random.index(below: 40))
+            try painting(label, &image, left, top)
+            try ImageFile.write(image, to: place.appending(path: "\(index).png"))
+        }
+    }
+}
+
+/// Trains on photos and artwork: a few steps of a phase of composites, and of one with all kinds of patches, or the standard phases.
+func trainDetector(
+    _ artwork: [String: [Artwork]], photos: ImageFolder, backgrounds: [URL]? = nil, steps: [Int]?, poolSize: Int,
+    checkpoints: CheckpointOptions? = nil, onEvent: @escaping (TrainingEvent) -> Void = { _ in },
+    shouldStop: @escaping () -> Bool = { false }, change: (inout DetectorConfiguration) -> Void
+) throws -> TrainingResult {
+    var configuration = DetectorConfiguration()
+    configuration.seed = 4
+    configuration.keepsGroupsTogether = false
+    configuration.poolSize = poolSize
+    configuration.phases = steps.map { steps in
+        [
+            DetectorPhase(
+                steps: steps[0], learningRate: 1e-3, composites: 0.5, hardNegatives: 0.25, background: 0.25, mined: 0,
+                located: 0),
+            DetectorPhase(
+                steps: steps[1], learningRate: 2e-3, composites: 0.3, hardNegatives: 0.2, background: 0.1, mined: 0.2,
+                located: 0.2),
+        ]
+    }
+    change(&configuration)
+    return try DetectorTrainer(
+        artwork: artwork, photos: photos, backgrounds: backgrounds, configuration: configuration,
+        checkpoints: checkpoints
+    ).train(onEvent: onEvent, shouldStop: shouldStop)
+}

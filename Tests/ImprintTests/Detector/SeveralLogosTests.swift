@@ -1,0 +1,225 @@
+import Foundation
+import ImprintCore
+import ImprintImages
+import ImprintNetwork
+import ImprintSynthesis
+import TestSupport
+import Testing
+
+@testable import Imprint
+@testable import ImprintInterop
+@testable import ImprintModel
+@testable import ImprintTraining
+
+/// Training from the artwork of two logos, on drawn photos; a few steps of each phase.
+@Suite("Training from the artwork of several logos", .timeLimit(.minutes(5))) struct SpotMarksTests {
+    private static func file(_ name: String) -> URL {
+        packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures/artwork-\(name).png")
+    }
+
+    private static func artwork() throws -> [String: [Artwork]] {
+        [
+            "leaf": [try Artwork(contentsOf: file("leaf"))],
+            "crest": [try Artwork(contentsOf: file("crest")), try Artwork(contentsOf: file("crest"))],
+        ]
+    }
+
+    /// Writes photos of noise; those of a logo's label show it, 28 pixels wide.
+    private func writePhotos(to folder: URL, labels: [String], count: Int = 4) throws {
+        try writeNoise(to: folder, labels: labels, count: count) { label, image, left, top in
+            guard label != "other" else { return }
+            let logo = try ImageFile.decode(Self.file(label), keepsAlpha: true)
+            for y in 0..<28 {
+                for x in 0..<28 {
+                    let from = ((y * logo.height / 28) * logo.width + x * logo.width / 28) * 4
+                    guard logo.samples[from + 3] > 127 else { continue }
+                    let to = ((top + y) * 120 + left + x) * 3
+                    for channel in 0..<3 { image.samples[to + channel] = logo.samples[from + channel] }
+                }
+            }
+        }
+    }
+
+    private func run(
+        _ folder: URL, artwork: [String: [Artwork]]? = nil, threads: Int = 1, validation: URL? = nil,
+        checkpoints: CheckpointOptions? = nil, onEvent: @escaping (TrainingEvent) -> Void = { _ in },
+        shouldStop: @escaping () -> Bool = { false }
+    ) throws -> TrainingResult {
+        try trainDetector(
+            artwork ?? Self.artwork(), photos: ImageFolder(at: folder, minimumClasses: 1), steps: [1, 2], poolSize: 2,
+            checkpoints: checkpoints, onEvent: onEvent, shouldStop: shouldStop
+        ) {
+            $0.threads = threads
+            $0.validationFolder = validation
+            $0.validation = .fraction(0.25)
+        }
+    }
+
+    @Test("A run gives the same file on any number of threads, and stopped and resumed after every step")
+    func sameBits() throws {
+        try withTemporaryFolder { place in
+            let photos = place.appending(path: "photos")
+            try writePhotos(to: photos, labels: ["crest", "leaf", "other"])
+            let expected = try bytes(of: run(photos).weights)
+            for threads in [2, 4] {
+                #expect(try bytes(of: run(photos, threads: threads).weights) == expected)
+            }
+            let options = CheckpointOptions(folder: place.appending(path: "run"), interval: .zero, resumes: true)
+            var result: TrainingResult?
+            for _ in 0..<6 where result?.ending != .completed {
+                var steps = 0
+                do {
+                    result = try run(
+                        photos, checkpoints: options, onEvent: { if case .batch = $0 { steps += 1 } },
+                        shouldStop: { steps == 1 })
+                } catch ImprintError.stoppedTooEarly {}
+            }
+            #expect(result?.ending == .completed)
+            #expect(try bytes(of: #require(result).weights) == expected)
+            let other = ["crest": try #require(Self.artwork()["crest"]), "leaf": try #require(Self.artwork()["crest"])]
+            #expect(throws: ImprintError.self) { try run(photos, artwork: other, checkpoints: options) }
+        }
+    }
+
+    @Test("The model says which and where, alike when it is read back; there need be no photo of some logos")
+    func model() throws {
+        try withTemporaryFolder { place in
+            let photos = place.appending(path: "photos")
+            try writePhotos(to: photos, labels: ["crest", "other"])
+            var start: TrainingStart?
+            let result = try run(photos, onEvent: { if case .started(let event) = $0 { start = event } })
+            #expect(start?.labels == ["crest", "leaf", "other"] && start?.labelsWithoutValidation == ["leaf"])
+            let detector = try #require(result.weights.detector)
+            #expect(detector.marks.map(\.label) == ["crest", "leaf"])
+            #expect(result.weights.network.output.channels == 2)
+            let file = place.appending(path: "m.imprint")
+            try result.weights.write(to: file)
+            let classifier = try ImageClassifier(contentsOf: file)
+            let photo = photos.appending(path: "crest/0.png")
+            let observations = try classifier.classify(photo)
+            #expect(Set(observations.map(\.label)) == ["crest", "leaf", "other"])
+            #expect(abs(observations.reduce(0) { $0 + $1.confidence } - 1) < 1e-5)
+            for observation in observations {
+                #expect((observation.box == nil) == (observation.label == "other"), "\(observation.label)")
+            }
+            let evaluation = try classifier.evaluate(on: ImageFolder(at: photos, minimumClasses: 1), threads: 2)
+            let found = try #require(evaluation.results.first { $0.url.lastPathComponent == "0.png" && $0.label == 0 })
+            for (label, confidence) in zip(evaluation.labels, found.confidences) {
+                #expect(observations.first { $0.label == label }?.confidence == confidence)
+            }
+            // What was measured in training is what the file gives.
+            for measured in try #require(result.evaluation).results {
+                let again = evaluation.results.first { $0.url.path == measured.url.path }
+                #expect(again?.confidences == measured.confidences)
+            }
+            let report = Report(result.weights, evaluation: evaluation).html
+            #expect(report.contains("this place, larger") && !report.contains("class=\"missing\""))
+            #expect(report.contains("There is no photo of <bdi>leaf</bdi> to train on"))
+            #expect(report.contains("logistic, crest: slope"))
+        }
+    }
+
+    @Test("A folder to validate on may have logos that the photos lack, and the other way round")
+    func validationFolder() throws {
+        try withTemporaryFolder { place in
+            let (photos, validation) = (place.appending(path: "photos"), place.appending(path: "validation"))
+            try writePhotos(to: photos, labels: ["crest", "other"], count: 2)
+            try writePhotos(to: validation, labels: ["leaf", "other"], count: 2)
+            let result = try run(photos, validation: validation)
+            let labels = try #require(result.evaluation).results.map { result.weights.labels[$0.label] }
+            #expect(labels == ["leaf", "leaf", "other", "other"])
+            #expect(result.weights.training?.trainingImages == ["crest": 2, "other": 2])
+            #expect(result.weights.training?.validationImages == ["leaf": 2, "other": 2])
+
+            try writePhotos(to: place.appending(path: "unknown"), labels: ["other"], count: 1)
+            try FileManager.default.moveItem(
+                at: place.appending(path: "unknown/other"), to: place.appending(path: "unknown/elsewhere"))
+            let error = #expect(throws: ImprintError.self) {
+                try run(photos, validation: place.appending(path: "unknown"))
+            }
+            guard case .labelMismatch(_, ["elsewhere"], let known) = error else {
+                Issue.record("\(String(describing: error))")
+                return
+            }
+            #expect(Set(known) == ["crest", "leaf", "other"])
+        }
+    }
+
+    @Test("Exactly one label has no artwork, and the error says which there are") func labels() throws {
+        try withTemporaryFolder { place in
+            let photos = place.appending(path: "photos")
+            try writePhotos(to: photos, labels: ["crest", "leaf"], count: 1)
+            let path = photos.path
+            let none = #expect(throws: ImprintError.self) { try run(photos) }
+            #expect(none == .notOneLabelWithoutMark(found: [], marks: ["crest", "leaf"], folder: path))
+            #expect(none?.description.contains("no label but crest, leaf, expected one more") == true)
+            let leaf = ["leaf": try #require(Self.artwork()["leaf"])]
+            try writePhotos(to: photos, labels: ["other"], count: 1)
+            let two = #expect(throws: ImprintError.self) { try run(photos, artwork: leaf) }
+            #expect(two == .notOneLabelWithoutMark(found: ["crest", "other"], marks: ["leaf"], folder: path))
+            #expect(two?.description.contains("the labels crest, other without artwork, expected one") == true)
+        }
+    }
+
+    @Test("Patches bear their mark: composites in equal shares, photos by their label, hard negatives none")
+    func patches() throws {
+        let backdrops = try Backdrops([], size: 96, workers: Workers(1))
+        let compositors = try ["crest", "leaf"].map { label in
+            Compositor(
+                artworks: try #require(Self.artwork()[label]), backdrops: backdrops, seed: 1, label: label)
+        }
+        let picture = PatchSource(RasterImage(width: 120, height: 120))
+        let patches = DetectorPatches(
+            compositors: compositors, negatives: [picture],
+            positives: [DetectorPatches.Positive(picture: picture, mark: 1)],
+            unreadable: UnreadablePhotos(training: [], validation: [], labels: []), seed: 1,
+            workers: Workers(1), batchSize: 64, poolSize: 4)
+        patches.located = [
+            DetectorPatches.Finding(picture: 0, peak: PyramidScanner.Peak(score: 1, x: 60, y: 60, side: 100))
+        ]
+        var memory = [UInt8](
+            repeating: 0, count: 64 * DetectorHead.patchSide * DetectorHead.patchSide * 3)
+        func marks(_ composites: Float, _ hardNegatives: Float, _ located: Float, step: Int) throws -> [Int?] {
+            let phase = DetectorPhase(
+                steps: 1, learningRate: 0, composites: composites, hardNegatives: hardNegatives, background: 0,
+                mined: 0,
+                located: located)
+            return try memory.withUnsafeMutableBufferPointer { try patches.fill($0, of: phase, step: step) }
+                .map { $0?.mark }
+        }
+        let composites = try marks(1, 0, 0, step: 0)
+        #expect((16...48).contains(composites.count { $0 == 0 }))
+        #expect(composites.count { $0 == 0 } + composites.count { $0 == 1 } == 64)
+        #expect(try marks(0, 1, 0, step: 1).allSatisfy { $0 == nil })
+        #expect(try marks(0, 0, 1, step: 2).allSatisfy { $0 == 1 })
+    }
+
+    @Test("One scan sees in each map what a network of this map alone sees") func scan() throws {
+        let network = try Network.logoDetector(marks: 2)
+        let parameters = try Parameters(network, seed: 1)
+        let head = try #require(parameters["head.weight"])
+        var random = RandomStream(seed: 1, "picture")
+        let picture = RasterImage(
+            width: 100, height: 70, channels: 3, samples: (0..<21_000).map { _ in UInt8(random.index(below: 256)) })
+        func scan(_ parameters: Parameters, _ network: Network) throws -> [PyramidScanner.Scan] {
+            try PyramidScanner(
+                network, parameters: parameters, preprocessing: .logoDetector,
+                detector: DetectorHead(levels: [96, 136], stride: 16, span: 44, marks: [])
+            ).scan(picture, peaks: 3)
+        }
+        let both = try scan(parameters, network)
+        #expect(both.count == 2 && both[0] != both[1])
+        for mark in 0..<2 {
+            let single = try Network.logoDetector()
+            let alone = try Parameters(single, seed: 1)
+            for entry in alone.layout.entries where !entry.name.hasPrefix("head") {
+                alone[entry.name] = parameters[entry.name]
+            }
+            alone["head.weight"] = stride(from: mark, to: head.count, by: 2).map { head[$0] }
+            let expected = try #require(scan(alone, single).first)
+            #expect(abs(both[mark].score - expected.score) < 1e-4)
+            #expect(both[mark].peaks.map(\.x) == expected.peaks.map(\.x))
+            #expect(both[mark].peaks.map(\.y) == expected.peaks.map(\.y))
+        }
+    }
+}
