@@ -73,7 +73,9 @@ extension Checkpoint {
         OutputFile.canReplace(url) { OutputFile.hasMetadata(formatKey, $0) }
     }
 
-    /// The format that this version writes. It also reads format 2, of version 1, which has other names for the tensors.
+    /// The format that this version writes.
+    ///
+    /// It also reads format 2, of version 1, which has other names for the tensors.
     private static let formatVersion = "3"
 
     /// Writes the file at `url`, which is replaced as `AtomicFile` does it.

@@ -26,7 +26,9 @@ public struct ClassifierHyperparameters: Codable, Hashable, Sendable {
     public var momentum: Float = 0.9
     /// The weight decay, ≥ 0.
     public var weightDecay: Float = 1e-4
-    /// The largest norm of a step's whole gradient; a longer one is scaled down to it. Nil for no limit.
+    /// The largest Euclidean norm of the whole gradient of a step, or nil for no limit.
+    ///
+    /// A longer gradient is scaled down to it.
     public var gradientClipping: Float?
     /// The share of each target that is spread over all labels, 0 ≤ x < 1.
     public var labelSmoothing: Float = 0
@@ -42,7 +44,9 @@ public struct ClassifierHyperparameters: Codable, Hashable, Sendable {
     ///
     /// The schedule is shortened to the epochs that fit, as measured after each, so such a run depends on the speed of the machine.
     public var timeLimit: Duration?
-    /// The height and width of the network's input in pixels, 1…8192; nil for the network's default. A base model brings its own.
+    /// The height and width of the network's input in pixels, 1…8192, or nil for the network's default.
+    ///
+    /// A base model has its own input size.
     public var inputSize: Int?
     /// How a photo is fitted into the network's input.
     public var cropAndScale = CropAndScale.centerCrop

@@ -19,7 +19,9 @@ public final class SGD: Optimizer {
         public var nesterov: Bool
         /// The weight decay, ≥ 0.
         public var weightDecay: Float
-        /// The largest Euclidean norm of the whole gradient; a longer one is scaled down to it. Nil for no limit.
+        /// The largest Euclidean norm of the whole gradient, or nil for no limit.
+        ///
+        /// A longer gradient is scaled down to it.
         public var gradientClipping: Float?
 
         /// Makes options.

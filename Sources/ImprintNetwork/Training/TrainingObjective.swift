@@ -68,7 +68,9 @@ public struct StepLoss: Sendable {
     public var correct: Int
     /// The number of samples in the batch: those of the forward pass.
     public var count: Int
-    /// The index of the batch in its round; nil for the next one. Batches may be missing if photos cannot be read.
+    /// The index of the batch in its round, or nil for the next one.
+    ///
+    /// Batches are missing if their photos cannot be read.
     public var step: Int?
 
     /// Makes the loss of a step.

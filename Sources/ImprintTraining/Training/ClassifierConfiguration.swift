@@ -1,9 +1,9 @@
 public import Foundation
 internal import Imprint
 internal import ImprintCore
-public import ImprintImages
+internal import ImprintImages
 public import ImprintModel
-public import ImprintNetwork
+internal import ImprintNetwork
 
 /// How to train a classifier: the hyperparameters, and what does not belong into a model file.
 ///
@@ -30,7 +30,9 @@ public struct ClassifierConfiguration: Sendable {
     public var threads = Processors.coreCount
     /// How the model file stores tensors.
     public var precision = Safetensors.Precision.float32
-    /// The largest number of bytes of prepared photos in memory; nil for half of the available memory. The result does not depend on it.
+    /// The largest number of bytes of prepared photos in memory.
+    ///
+    /// Nil means half of the available memory. The result does not depend on it.
     public var memoryLimit: Int?
 
     /// Makes the default configuration.

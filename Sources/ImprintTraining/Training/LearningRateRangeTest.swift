@@ -1,7 +1,9 @@
 internal import Imprint
 internal import ImprintNetwork
 
-/// The range test that finds a learning rate; see `LearningRateSearch`. The parameters stay as they were.
+/// The learning-rate range test.
+///
+/// `LearningRateSearch` describes the method. The test restores the parameters at its end.
 final class LearningRateRangeTest: TrainingObjective {
     private let objective: ClassificationObjective
     private let onStep: (_ done: Int) -> Bool
