@@ -2,7 +2,6 @@ public import Foundation
 internal import ImprintCore
 public import ImprintImages
 public import ImprintModel
-internal import ImprintNetwork
 
 /// A trained model, ready to say what is in an image.
 ///
@@ -22,12 +21,9 @@ public final class ImageClassifier: Sendable {
     /// Whether an image's mirror image is looked at too, and the mean of both taken: that of the logits.
     public let averagesMirrored: Bool
     let workers: Workers
-    /// What computes confidences, one after the other.
-    private let stages: [ExecutionPlanPool]
-    /// What looks for marks, where the model spots some.
-    private let spots: DetectorPool?
-    /// What computes features; shared by all that are personalized from one base.
-    let features: FeaturePool
+    private let predictor: any HeadPredictor
+    /// Shared by all classifiers that are personalized from one base.
+    let runtime: any HeadRuntime
     /// The classifier without a personalization, if there is one.
     private let base: ImageClassifier?
 
@@ -39,21 +35,18 @@ public final class ImageClassifier: Sendable {
     /// - Throws: `NetworkError` if the network is not a classifier, `ImprintError.invalidSetting` where a model that spots marks is to look
     ///   at mirror images.
     public init(_ weights: ModelFile, threads: Int = 1, averagesMirrored: Bool = false) throws {
-        guard weights.detector == nil || !averagesMirrored else {
+        guard weights.head.seesWholeImage || !averagesMirrored else {
             throw ImprintError.invalidSetting(
-                name: "averagesMirrored (--mirror)", found: "true",
-                expected: "false for a model that spots marks: it looks at each photo in many sizes already")
+                name: "averagesMirrored", found: "true",
+                expected: "false for a logo detector: it looks at each photo in many sizes already")
         }
         self.weights = weights
         self.averagesMirrored = averagesMirrored
         personalization = nil
         base = nil
         workers = Workers(threads)
-        features = FeaturePool(weights, workers: workers)
-        spots = weights.detector.map { DetectorPool(weights, $0) }
-        stages =
-            spots == nil
-            ? [try ExecutionPlanPool(weights.network, parameters: weights.parameters, workers: workers)] : []
+        runtime = weights.head.runtime(weights, workers: workers)
+        predictor = try runtime.predictor(with: nil, averagesMirrored: averagesMirrored)
     }
 
     private init(_ base: ImageClassifier, _ personalization: Personalization) throws {
@@ -62,15 +55,8 @@ public final class ImageClassifier: Sendable {
         self.base = base
         averagesMirrored = base.averagesMirrored
         workers = base.workers
-        features = base.features
-        if weights.detector == nil {
-            spots = nil
-            stages = try features.stages(with: personalization)
-        } else {
-            let personalized = try weights.personalized(with: personalization)
-            spots = personalized.detector.map { DetectorPool(personalized, $0) }
-            stages = []
-        }
+        runtime = base.runtime
+        predictor = try runtime.predictor(with: personalization, averagesMirrored: averagesMirrored)
     }
 
     /// The same model with what one person's photos add to it, in place of what was added before, if anything; without it if nil.
@@ -94,7 +80,7 @@ public final class ImageClassifier: Sendable {
 
     /// Whether the labels share one certainty, so that their confidences add up to 1; otherwise each is given for itself, and an image may
     /// show several.
-    public var sharesConfidence: Bool { !(weights.network.nodes.last?.layer is Sigmoid) }
+    public var sharesConfidence: Bool { weights.head.sharesConfidence }
 
     /// What is in the image in a file, best first; one observation per label.
     /// - Throws: `ImageError` if the file cannot be read as an image, `ImprintError.noConfidence` where the model cannot
@@ -118,69 +104,27 @@ public final class ImageClassifier: Sendable {
     func classify(
         _ picture: StoredPicture, in region: NormalizedRectangle = .all, cropAndScale: CropAndScale? = nil
     ) throws(ImprintError) -> [Classification] {
-        let part = picture.cropped(to: region)
-        guard let spots else {
-            return observations(try confidences(prepared: preprocessing(cropAndScale).prepare(part)))
-        }
-        let sight = try spots.spot(PatchSource.shrunk(part.upright))
-        return observations(sight.confidences, sight.boxes.map { $0?.placed(from: region) })
+        let prediction = try predictor.predict(picture.cropped(to: region), cropAndScale: cropAndScale)
+        return observations(prediction, in: region)
     }
 
-    /// The short side of a photo to decode at least.
-    var shortSideToDecode: Int {
-        spots == nil ? weights.preprocessing.shortSideToDecode : PatchSource.shortSideToDecode
-    }
+    /// The short side, in pixels, to which a large photo may be decoded.
+    var shortSideToDecode: Int { predictor.shortSideToDecode }
 
     /// The confidence in every label, in the order of `labels`, for the image in a file.
     package func confidences(of url: URL) throws -> [Float] {
-        guard let spots else { return try confidences(prepared: weights.preprocessing.prepare(url)) }
-        return try spots.spot(PatchSource.read(url)).confidences
+        try predictor.predict(StoredPicture(url, coveringShortSide: shortSideToDecode), cropAndScale: nil).confidences
     }
 
-    private func preprocessing(_ cropAndScale: CropAndScale?) -> Preprocessing {
-        var preprocessing = weights.preprocessing
-        if let cropAndScale { preprocessing.cropAndScale = cropAndScale }
-        return preprocessing
-    }
-
-    /// The confidence in every label, in the order of `labels`, for an image that has the size of the network's input.
-    func confidences(prepared image: RasterImage) throws(ImprintError) -> [Float] {
-        let confidences = try confidences(ofOne: image)
-        guard averagesMirrored else { return confidences }
-        let mirrored = try self.confidences(ofOne: image.mirrored)
-        // The mean of logits is the geometric mean of what is odds.
-        let products = zip(confidences, mirrored).map { ($0 * $1).squareRoot() }
-        guard !sharesConfidence else {
-            let sum = products.reduce(0, +)
-            return sum > 0 ? products.map { $0 / sum } : confidences
-        }
-        return zip(products, zip(confidences, mirrored)).map { product, pair in
-            let rest = ((1 - pair.0) * (1 - pair.1)).squareRoot()
-            return product + rest > 0 ? product / (product + rest) : 0.5
-        }
-    }
-
-    private func confidences(ofOne image: RasterImage) throws(ImprintError) -> [Float] {
-        var confidences = stages[0].withPlan { plan in
-            weights.preprocessing.normalize(image, into: plan.input)
-            plan.forward(count: 1)
-            return Array(plan.output)
-        }
-        for stage in stages.dropFirst() { confidences = stage(confidences) }
-        // Finite parameters may still overflow on the way.
-        guard confidences.allSatisfy(\.isFinite) else { throw .noConfidence(network: weights.network.name) }
-        return confidences
-    }
-
-    private func observations(_ confidences: [Float], _ boxes: [NormalizedRectangle?]? = nil) -> [Classification] {
-        // Once for all of what may be a thousand labels.
+    private func observations(_ prediction: Prediction, in region: NormalizedRectangle) -> [Classification] {
+        // Read once: a model may have a thousand labels.
         let (curves, thresholds) = (weights.training?.precisionRecall, weights.training?.thresholds)
         return Classification.ranked(
-            zip(labels, confidences).enumerated().map { place, pair in
-                let (label, confidence) = pair
+            labels.indices.map { index in
+                let label = labels[index]
                 return Classification(
-                    label: label, confidence: confidence, precisionRecallCurve: curves?[label] ?? [],
-                    threshold: thresholds?[label], box: boxes?[place])
+                    label: label, confidence: prediction.confidences[index], precisionRecallCurve: curves?[label] ?? [],
+                    threshold: thresholds?[label], box: prediction.boxes[index]?.placed(from: region))
             })
     }
 }

@@ -16,6 +16,8 @@ public enum ImprintError: DescribedError, Equatable {
     case noMeans(network: String)
     /// What a model computes for an image are no numbers.
     case noConfidence(network: String)
+    /// The memory for a prediction is not available.
+    case outOfMemory(byteCount: Int)
     /// A model does not know from which confidence on some of its labels are to be believed.
     case notMeasured(what: String, labels: [String])
     /// Training was stopped before the first epoch was done; the file holds what was done, where checkpoints are written.
@@ -76,6 +78,8 @@ public enum ImprintError: DescribedError, Equatable {
         case .noConfidence(let network):
             "the network \"\(network)\" of the model computes no numbers for an image: its parameters or its preprocessing are "
                 + "too large; train it again with a lower learning rate, or get the file again from where it came"
+        case .outOfMemory(let byteCount):
+            "not enough memory for a prediction: it needs \(byteCount / 1_048_576 + 1) MB more; use fewer threads at once, or free memory"
         case .notMeasured(let what, let labels):
             "the model has no \(what) of \(few(labels))"
                 + ": its training measured none on images of them, nor does a personalization of labels that it adds; choose a threshold as a "

@@ -33,7 +33,7 @@ extension ImageClassifier {
     /// - Throws: `ImprintError.noConfidence` if the model cannot be used, `ImprintError.noSaliency` for a model that spots a mark,
     ///   `NetworkError` where memory is short.
     public func saliency(of image: RasterImage, for label: String? = nil) throws -> SaliencyMap {
-        guard weights.detector == nil else { throw ImprintError.noSaliency(network: weights.network.name) }
+        guard weights.head.seesWholeImage else { throw ImprintError.noSaliency(network: weights.network.name) }
         let place = label.map { label in
             guard let place = labels.firstIndex(of: label) else {
                 preconditionFailure("\(label.debugDescription) is none of the labels \(labels)")

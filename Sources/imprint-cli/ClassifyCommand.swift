@@ -75,7 +75,7 @@ struct ClassifyCommand: ParsableCommand {
         let rule = ConfidenceRule(
             threshold: try threshold.threshold(), minimumPrecision: minimumPrecision, minimumRecall: minimumRecall)
         try rule.check(classifier)
-        if boxes && classifier.weights.detector == nil {
+        if boxes && !classifier.weights.head.locatesObjects {
             throw ValidationError("--boxes: \(model) says what is in a photo, but not where; train one with --artwork.")
         }
         let categories = try categories.map { try self.categories($0, of: classifier) }

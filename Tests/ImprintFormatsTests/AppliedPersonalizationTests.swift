@@ -219,7 +219,7 @@ import Testing
         }
         let spots = try spottingWeights()
         for (columns, added, text) in [
-            ([.sample("new", 128)], ["new"], "it adds labels to a model that spots marks"),
+            ([.sample("new", 128)], ["new"], "it adds labels to a logo detector"),
             ([.sample("other", 128)], [], "a column for \"other\", which is no label"),
         ] as [([Personalization.Column], [String], String)] {
             let error = #expect(throws: ModelFileError.self) {

@@ -1,9 +1,10 @@
 package import ImprintImages
 package import ImprintModel
+internal import ImprintNetwork
 internal import Synchronization
 
 /// Scanners of a model for any number of threads.
-package final class DetectorPool: Sendable {
+package final class DetectorPool: HeadPredictor {
     private let weights: ModelFile
     private let detector: DetectorHead
     private let idle = Mutex<[Idle]>([])
@@ -18,17 +19,15 @@ package final class DetectorPool: Sendable {
         self.detector = detector
     }
 
-    /// What a picture shows.
-    package struct Sight {
-        /// The confidence in each label of the model, in their order.
-        package let confidences: [Float]
-        /// Where the mark of each label is most likely, as shares of the picture's sides; `nil` for the label that is no mark.
-        package let boxes: [NormalizedRectangle?]
+    package var shortSideToDecode: Int { PatchSource.shortSideToDecode }
+
+    package func predict(_ picture: StoredPicture, cropAndScale: CropAndScale?) throws(ImprintError) -> Prediction {
+        try detect(in: PatchSource.shrunk(picture.upright))
     }
 
-    /// Looks at a picture.
-    /// - Throws: `ImprintError.noConfidence` if what the network computes are no numbers.
-    package func spot(_ picture: RasterImage) throws(ImprintError) -> Sight {
+    /// Detects the logos of the model in a picture.
+    /// - Throws: `ImprintError.noConfidence` if a score is not finite, `ImprintError.outOfMemory`.
+    package func detect(in picture: RasterImage) throws(ImprintError) -> Prediction {
         let scanner =
             idle.withLock { $0.popLast() }?.scanner
             ?? PyramidScanner(
@@ -38,16 +37,22 @@ package final class DetectorPool: Sendable {
             let scanner = Idle(scanner: scanner)
             idle.withLock { $0.append(scanner) }
         }
-        // Finite parameters may still overflow on the way.
-        guard let scans = try? scanner.scan(picture, peaks: 1), scans.allSatisfy({ $0.score.isFinite }) else {
+        let scans: [PyramidScanner.Scan]
+        do {
+            scans = try scanner.scan(picture, peaks: 1)
+        } catch NetworkError.outOfMemory(let bytes) {
+            throw .outOfMemory(byteCount: bytes)
+        } catch {
             throw .noConfidence(network: weights.network.name)
         }
+        // Finite parameters may still overflow in the layers.
+        guard scans.allSatisfy({ $0.score.isFinite }) else { throw .noConfidence(network: weights.network.name) }
         let boxes = weights.labels.map { label in
             detector.marks.firstIndex { $0.label == label }.flatMap { scans[$0].peaks.first }.map {
                 box($0, in: picture)
             }
         }
-        return Sight(confidences: detector.confidences(scans.map(\.score), in: weights.labels), boxes: boxes)
+        return Prediction(confidences: detector.confidences(scans.map(\.score), in: weights.labels), boxes: boxes)
     }
 
     private func box(_ peak: PyramidScanner.Peak, in picture: RasterImage) -> NormalizedRectangle {

@@ -70,7 +70,7 @@ extension PersonalizationSession {
         let store = try cache.map {
             try FeatureCache(
                 $0, base: base.weights.identity, blocks: configuration.blocks, views: views.count,
-                length: base.features.length(blocks: configuration.blocks))
+                length: base.runtime.featureCount(blocks: configuration.blocks))
         }
         defer { try? store?.save() }
 

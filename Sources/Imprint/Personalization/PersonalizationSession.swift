@@ -53,7 +53,7 @@ public final class PersonalizationSession: Sendable {
         try configuration.check()
         base = try classifier.personalized(with: nil)
         self.configuration = configuration
-        _ = try base.features.parts(blocks: configuration.blocks)
+        _ = try base.weights.split(blocks: configuration.blocks)
         let least = try classifier.changedBlocks
         guard configuration.blocks >= least else {
             throw ImprintError.invalidSetting(
@@ -168,11 +168,11 @@ public final class PersonalizationSession: Sendable {
 
     func example(_ photo: ImageSource, _ evidence: Evidence) throws -> Example {
         Example(
-            evidence: evidence, views: try base.features.features(of: photo, blocks: configuration.blocks, views: views)
+            evidence: evidence, views: try base.runtime.features(of: photo, blocks: configuration.blocks, views: views)
         )
     }
 
-    var views: ImageViews { ImageViews(count: base.weights.detector == nil ? configuration.views : 1) }
+    var views: ImageViews { ImageViews(count: base.weights.head.seesWholeImage ? configuration.views : 1) }
 
     /// Shows several examples at once.
     func show(
@@ -244,8 +244,8 @@ public final class PersonalizationSession: Sendable {
 
 extension ImageClassifier {
     /// Whether a session may teach it labels that it does not have; one that spots marks has those of its artwork.
-    package var learnsNewLabels: Bool { weights.detector == nil }
+    package var learnsNewLabels: Bool { weights.head.acceptsNewLabels }
 
     /// How many blocks of layers before the head its personalization changes; a session that goes on from it needs as many.
-    package var changedBlocks: Int { get throws { try personalization.map(features.blocks) ?? 0 } }
+    package var changedBlocks: Int { get throws { try personalization.map(weights.blocks) ?? 0 } }
 }

@@ -73,7 +73,7 @@ struct PersonalizationTrainer {
 
     /// The last blocks and the head with so many outputs, without a softmax.
     private func part(blocks: Int, outputs: Int) throws -> Network {
-        let part = try base.features.parts(blocks: blocks).head.logits()
+        let part = try base.weights.split(blocks: blocks).head.logits()
         return outputs == weights.headLabels.count ? part : try part.replacingHead(outputs: outputs)
     }
 
@@ -177,7 +177,7 @@ struct PersonalizationTrainer {
         guard let rehearsal = weights.rehearsal, configuration.rehearsalWeight > 0 else { return [] }
         let count = rehearsal.labels.count
         let length = rehearsal.places * rehearsal.channels
-        let places = base.features.places
+        let places = base.runtime.positions
         let features = (0..<count).map { photo in
             var features = Array(
                 rehearsal.features[(photo * length)..<((photo + 1) * length)].prefix(places * rehearsal.channels))
@@ -208,11 +208,11 @@ extension PersonalizationTrainer {
         let examples = lesson.examples
         guard examples.count >= 2 * folds else { return nil }
         func rightCount(_ personalization: Personalization?, _ examples: [Example]) throws -> Int {
-            let judge = try base.features.judge(blocks: configuration.blocks, with: personalization)
+            let confidences = try base.runtime.confidences(blocks: configuration.blocks, with: personalization)
             let labels = base.labels + (personalization?.addedLabels ?? [])
             return examples.count { example in
-                let confidences = judge(example.views[0])
-                let best = labels.indices.max { confidences[$0] < confidences[$1] }.map { labels[$0] }
+                let scores = confidences(example.views[0])
+                let best = labels.indices.max { scores[$0] < scores[$1] }.map { labels[$0] }
                 return (best == example.evidence.label) == example.evidence.isPositive
             }
         }

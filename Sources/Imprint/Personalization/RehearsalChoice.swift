@@ -12,13 +12,13 @@ extension ModelFile {
         _ items: [(url: URL, label: Int)], count: Int, seed: UInt64, workers: Workers
     ) throws -> ModelFile {
         guard count > 0, network.tunedPlace != nil else { return self }
-        let pool = FeaturePool(self, workers: Workers(1))
+        let runtime = head.runtime(self, workers: Workers(1))
         let chosen = Self.evenly(items.map(\.label), count: count, seed: seed).map { items[$0] }
         let found = try workers.parallelMap(chosen.count) { place -> (label: Int, features: [Float])? in
             do {
                 return (
                     chosen[place].label,
-                    try pool.features(of: .file(chosen[place].url), blocks: 0, views: ImageViews(count: 1))[0]
+                    try runtime.features(of: .file(chosen[place].url), blocks: 0, views: ImageViews(count: 1))[0]
                 )
             } catch is ImageError {
                 return nil
@@ -26,7 +26,7 @@ extension ModelFile {
         }.compactMap { $0 }
         guard !found.isEmpty else { return self }
         let rehearsal = Rehearsal(
-            features: found.flatMap(\.features), places: pool.places, labels: found.map(\.label))
+            features: found.flatMap(\.features), places: runtime.positions, labels: found.map(\.label))
         return ModelFile(
             network: network, parameters: parameters, labels: labels, preprocessing: preprocessing,
             detector: detector, training: training, base: base, rehearsal: rehearsal, categories: categories,

@@ -7,7 +7,7 @@ extension ModelFile {
     /// - Throws: `ExportError`, `ModelFileError` or `FileError`.
     func writeExport(to url: URL, _ make: () throws -> WrittenMessage) throws {
         do {
-            guard detector == nil else { throw ExportError.Problem.detector }
+            guard head.seesWholeImage else { throw ExportError.Problem.detector }
             try checkFit(network, labels, preprocessing, detector)
             for entry in parameters.layout.entries { try checkFinite(entry, of: parameters) }
             let message = try make()

@@ -242,7 +242,7 @@ extension ModelFile {
         if let label = added.first(where: labels.contains) {
             return "it adds the label \(label.debugDescription), which is there"
         }
-        if detector != nil && !added.isEmpty { return "it adds labels to a model that spots marks" }
+        if !head.acceptsNewLabels && !added.isEmpty { return "it adds labels to a logo detector" }
         let known = Set(headLabels + added)
         for column in personalization.columns {
             guard known.contains(column.label) else {

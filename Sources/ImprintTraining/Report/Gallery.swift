@@ -101,7 +101,7 @@ struct Gallery {
 
     private func spottedPair(_ result: Evaluation.Result, _ spots: DetectorPool) throws -> String {
         let picture = try PatchSource.read(result.url)
-        let sight = try spots.spot(picture)
+        let sight = try spots.detect(in: picture)
         // Where no mark is there and none was seen, the likeliest was the closest.
         let likeliest = weights.labels.indices.filter { sight.boxes[$0] != nil }.max {
             sight.confidences[$0] < sight.confidences[$1]

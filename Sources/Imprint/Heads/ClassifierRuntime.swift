@@ -1,0 +1,82 @@
+internal import ImprintCore
+internal import ImprintImages
+internal import ImprintModel
+internal import ImprintNetwork
+internal import Synchronization
+
+/// Runs a model that sees a whole image and gives one probability for each label.
+final class ClassifierRuntime: HeadRuntime {
+    let model: ModelFile
+    private let workers: Workers
+    /// Execution plans of the layers before the changed blocks, by the number of these blocks.
+    private let pools = Mutex<[Int: ExecutionPlanPool]>([:])
+
+    init(_ model: ModelFile, workers: Workers) {
+        self.model = model
+        self.workers = workers
+    }
+
+    func predictor(with personalization: Personalization?, averagesMirrored: Bool) throws -> any HeadPredictor {
+        ClassifierPredictor(
+            stages: try stages(with: personalization), preprocessing: model.preprocessing, network: model.network.name,
+            sharesConfidence: model.head.sharesConfidence, averagesMirrored: averagesMirrored)
+    }
+
+    private func stages(with personalization: Personalization?) throws -> [ExecutionPlanPool] {
+        guard let personalization else {
+            return [try ExecutionPlanPool(model.network, parameters: model.parameters, workers: workers)]
+        }
+        try model.check(personalization)
+        let blocks = try model.blocks(changedBy: personalization)
+        return [try pool(blocks: blocks), try head(blocks: blocks, with: personalization)]
+    }
+
+    var positions: Int { 1 }
+
+    func featureCount(blocks: Int) throws -> Int { try model.split(blocks: blocks).features.output.count }
+
+    func features(of source: ImageSource, blocks: Int, views: ImageViews) throws -> [[Float]] {
+        let picture = try source.stored(coveringShortSide: model.preprocessing.shortSideToDecode)
+        let pool = try pool(blocks: blocks)
+        return try views.of(model.preprocessing.prepare(picture)).map { view in
+            let features = pool.withPlan { plan in
+                model.preprocessing.normalize(view, into: plan.input)
+                plan.forward(count: 1)
+                return Array(plan.output)
+            }
+            try checkFinite(features)
+            return features
+        }
+    }
+
+    func confidences(blocks: Int, with personalization: Personalization?) throws -> ([Float]) -> [Float] {
+        try head(blocks: blocks, with: personalization).callAsFunction
+    }
+
+    private func pool(blocks: Int) throws -> ExecutionPlanPool {
+        try pools.withLock { pools in
+            if let pool = pools[blocks] { return pool }
+            let network = try model.split(blocks: blocks).features
+            let parameters = try Parameters(ParameterLayout(network))
+            parameters.load(from: model.parameters)
+            let pool = try ExecutionPlanPool(network, parameters: parameters, workers: workers)
+            pools[blocks] = pool
+            return pool
+        }
+    }
+
+    /// Execution plans of the layers from the changed blocks on.
+    private func head(blocks: Int, with personalization: Personalization?) throws -> ExecutionPlanPool {
+        let head = try model.split(blocks: blocks).head
+        guard let personalization else {
+            let parameters = try Parameters(ParameterLayout(head))
+            parameters.load(from: model.parameters)
+            return try ExecutionPlanPool(head, parameters: parameters, workers: workers)
+        }
+        let changed =
+            personalization.addedLabels.isEmpty
+            ? head : try head.replacingHead(outputs: model.labels.count + personalization.addedLabels.count)
+        return try ExecutionPlanPool(
+            changed, parameters: model.parameters(of: changed, with: personalization), workers: workers)
+    }
+}
