@@ -3,7 +3,9 @@ internal import ImprintModel
 internal import ImprintNetwork
 internal import Synchronization
 
-/// Runs a logo detector. Its features are those of the `DetectorFeatures.places` positions of an image that look most like a logo.
+/// Runs a logo detector.
+///
+/// Its features are those of the `DetectorFeatures.places` positions of an image that look most like a logo.
 final class DetectorRuntime: HeadRuntime {
     let model: ModelFile
     private let detector: DetectorHead
