@@ -31,8 +31,19 @@ public final class ExecutionPlan {
         public var seed: UInt64
 
         /// Makes options.
+        /// - Parameter threads: The number of threads that share the work.
+        public init(
+            batchSize: Int, mode: Mode = .prediction, threads: Int = 1, frozen: Set<String> = [],
+            inputGradient: Bool = false, seed: UInt64 = 0
+        ) {
+            self.init(
+                batchSize: batchSize, mode: mode, workers: Workers(threads), frozen: frozen, inputGradient: inputGradient,
+                seed: seed)
+        }
+
+        /// Makes options for a thread pool that several plans share.
         package init(
-            batchSize: Int, mode: Mode = .prediction, workers: Workers = Workers(1), frozen: Set<String> = [],
+            batchSize: Int, mode: Mode = .prediction, workers: Workers, frozen: Set<String> = [],
             inputGradient: Bool = false, seed: UInt64 = 0
         ) {
             precondition(batchSize >= 1, "a batch has at least one image, not \(batchSize)")
@@ -188,6 +199,14 @@ public final class ExecutionPlan {
     /// The gradients of the parameters, laid out as the parameters; only `trained` ranges have meaning.
     public var parameterGradients: UnsafeMutableBufferPointer<Float> {
         UnsafeMutableBufferPointer(start: gradients.floats(), count: parameters.layout.trainableCount)
+    }
+
+    /// Gives access to all parameters of a training plan, for an optimizer; `trained` has the ranges that are trained.
+    public func withParameters<Result, Failure>(
+        _ body: (UnsafeMutableBufferPointer<Float>) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        precondition(options.mode == .training, "only a plan compiled for training changes its parameters")
+        return try parameters.withValues(body)
     }
 
     /// How often `forward` has run, which what is random in a pass follows from.

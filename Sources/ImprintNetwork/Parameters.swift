@@ -59,9 +59,10 @@ public struct ParameterLayout: Hashable, Sendable {
 
 }
 
-/// The numbers of a network: one contiguous float32 buffer with named views.
+/// The parameters of a network: one contiguous float32 buffer with named views.
 ///
-/// A training plan changes them in place; otherwise they may be read from any number of threads.
+/// Any number of threads may read them. Only a training plan changes them (`ExecutionPlan.withParameters`): do not use parameters
+/// elsewhere while a plan trains them, or give the plan a `copy()`.
 public final class Parameters: @unchecked Sendable {
     /// Names, shapes and places.
     public let layout: ParameterLayout
@@ -100,7 +101,7 @@ public final class Parameters: @unchecked Sendable {
     }
 
     /// Draws one tensor again, as `init(_:seed:)` does.
-    public func draw(_ entry: ParameterLayout.Entry, seed: UInt64) {
+    package func draw(_ entry: ParameterLayout.Entry, seed: UInt64) {
         var stream = RandomStream(seed: seed, "initial weights \(entry.name)")
         withValues(of: entry) { values in
             switch entry.parameter.initializer {
@@ -131,7 +132,7 @@ public final class Parameters: @unchecked Sendable {
     }
 
     /// The numbers of the tensor named `name`, fastest axis last; nil if there is none.
-    public subscript(name: String) -> [Float]? {
+    public package(set) subscript(name: String) -> [Float]? {
         get { layout[name].map { Array(UnsafeBufferPointer(start: floats + $0.offset, count: $0.parameter.count)) } }
         set {
             guard let entry = layout[name] else { preconditionFailure("there is no parameter \"\(name)\"") }
@@ -144,7 +145,7 @@ public final class Parameters: @unchecked Sendable {
     }
 
     /// Gives access to the numbers of one tensor in place.
-    public func withValues<Result, Failure>(
+    package func withValues<Result, Failure>(
         of entry: ParameterLayout.Entry, _ body: (UnsafeMutableBufferPointer<Float>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         defer { changes.add(1, ordering: .relaxed) }
@@ -153,7 +154,7 @@ public final class Parameters: @unchecked Sendable {
     }
 
     /// Gives access to the whole buffer in place.
-    public func withValues<Result, Failure>(
+    package func withValues<Result, Failure>(
         _ body: (UnsafeMutableBufferPointer<Float>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         defer { changes.add(1, ordering: .relaxed) }
@@ -165,7 +166,7 @@ public final class Parameters: @unchecked Sendable {
     /// Done after every step with a rate of 1 − decay, it keeps an exponential moving average (Polyak and Juditsky,
     /// "Acceleration of stochastic approximation by averaging", 1992).
     /// - Parameter rate: 0…1.
-    public func move(towards target: Parameters, by rate: Float) {
+    package func move(towards target: Parameters, by rate: Float) {
         precondition(layout == target.layout, "the parameters belong to different networks")
         precondition((0...1).contains(rate), "the rate is 0 to 1, not \(rate)")
         withValues { imprint_move_towards($0.baseAddress, target.floats, $0.count, rate) }

@@ -14,11 +14,15 @@ public struct AuditReport: Sendable {
     private static let findingLimit = 24
     private static let photoLimit = 12
 
-    /// Makes the page; reads the photos that it shows.
+    /// Makes the page and reads the photos that it shows.
     /// - Parameters:
-    ///   - audit: What was found.
+    ///   - audit: The result of an audit.
     ///   - title: The headline, such as the name of the folder.
-    ///   - workers: The threads that share the reading.
+    ///   - threads: The number of threads that read the photos.
+    public init(_ audit: Audit, title: String, threads: Int = 1) {
+        self.init(audit, title: title, workers: Workers(threads))
+    }
+
     package init(_ audit: Audit, title: String, workers: Workers) {
         let kinds = Audit.Finding.Kind.allCases.filter { kind in audit.findings.contains { $0.kind == kind } }
         let sections = kinds.map { kind in (kind, audit.findings.filter { $0.kind == kind }) }

@@ -1,6 +1,6 @@
 public import Foundation
 package import ImprintCore
-package import ImprintModel
+public import ImprintModel
 
 /// A page about a training run: how well the model does and where it fails, its curves, its photos and how to repeat it.
 ///
@@ -26,10 +26,19 @@ public struct Report: Sendable {
     ///   - command: The command line that repeats the run.
     ///   - remark: What is to be said of that command.
     ///   - seconds: How long training took.
-    ///   - workers: The threads that share the work.
+    ///   - threads: The number of threads that share the work.
+    public init(
+        _ weights: ModelFile, evaluation: Evaluation? = nil, audit: Audit? = nil, command: String? = nil,
+        remark: String? = nil, seconds: Double? = nil, threads: Int = 1
+    ) {
+        self.init(
+            weights, evaluation: evaluation, audit: audit, command: command, remark: remark, seconds: seconds,
+            workers: Workers(threads))
+    }
+
     package init(
         _ weights: ModelFile, evaluation: Evaluation? = nil, audit: Audit? = nil, command: String? = nil,
-        remark: String? = nil, seconds: Double? = nil, workers: Workers = Workers(1)
+        remark: String? = nil, seconds: Double? = nil, workers: Workers
     ) {
         precondition(
             evaluation.map { $0.labels == weights.labels } ?? true,
