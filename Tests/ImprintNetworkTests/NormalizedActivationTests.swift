@@ -143,7 +143,7 @@ import Testing
 }
 
 /// y = factor · x, which may record the moments of what it makes, in blocks of five rows.
-private struct Multiple: Layer {
+private struct Multiple: Layer, LayerKernel {
     static let kind = "multiple"
     var factor: Float = 3
     var records = false
