@@ -37,8 +37,8 @@ public final class ExecutionPlan {
             inputGradient: Bool = false, seed: UInt64 = 0
         ) {
             self.init(
-                batchSize: batchSize, mode: mode, workers: Workers(threads), frozen: frozen, inputGradient: inputGradient,
-                seed: seed)
+                batchSize: batchSize, mode: mode, workers: Workers(threads), frozen: frozen,
+                inputGradient: inputGradient, seed: seed)
         }
 
         /// Makes options for a thread pool that several plans share.
