@@ -4,15 +4,6 @@ import PackageDescription
 
 let settings: [SwiftSetting] = [.enableUpcomingFeature("InternalImportsByDefault")]
 
-// Leaves the kernels one machine code instead of a choice, to test what an older processor would run: `./run test`.
-let kernelSettings: [CSetting] =
-    switch Context.environment["IMPRINT_KERNELS"] {
-    case nil: []
-    case "default": [.define("IMPRINT_KERNELS_DEFAULT")]
-    case "v3": [.define("IMPRINT_KERNELS_V3")]
-    default: [.define("IMPRINT_KERNELS_UNKNOWN")]
-    }
-
 let package = Package(
     name: "imprint",
     platforms: [.macOS(.v15)],
@@ -57,7 +48,7 @@ let package = Package(
             providers: [.apt(["liblcms2-dev"]), .brew(["little-cms2"])]),
 
         // The library, in the order in which data walks through it.
-        .target(name: "CImprintKernels", exclude: ["README.md"], cSettings: kernelSettings),
+        .target(name: "CImprintKernels", exclude: ["README.md"]),
         .target(name: "CImprintCodecs", dependencies: ["CPNG"], exclude: ["README.md"]),
         .target(name: "CImprintBase", exclude: ["README.md", "marks.imprint"]),
         .target(name: "ImprintCore", exclude: ["README.md"], swiftSettings: settings),

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "clones.h"
+#include "dispatch.h"
 
 #define PART_OF_CLONE static inline __attribute__((always_inline))
 
@@ -47,8 +47,10 @@ PART_OF_CLONE void weigh(const uint16_t *middle, ptrdiff_t step, int32_t before,
     }
 }
 
-WIDE_CLONES void imprint_blur(const uint8_t *source, uint8_t *target, int32_t width, int32_t height, int32_t channels,
-                              const uint16_t *weights, int32_t radius, uint16_t *scratch) {
+KERNEL(void, imprint_blur,
+       (const uint8_t *source, uint8_t *target, int32_t width, int32_t height, int32_t channels, const uint16_t *weights,
+        int32_t radius, uint16_t *scratch),
+       (source, target, width, height, channels, weights, radius, scratch)) {
     size_t row = (size_t)width * channels, border = (size_t)radius * channels;
     uint16_t *rows = scratch, *padded = rows + row * height + slack, *line = padded + row + 2 * border + slack;
     for (int32_t y = 0; y < height; y++) {

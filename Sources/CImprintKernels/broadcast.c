@@ -19,13 +19,17 @@
         }                                                                                             \
     }
 
-CLONES void imprint_broadcast_add(const float *a, imprint_steps a_steps, const float *b, imprint_steps b_steps,
-                                  float *y, size_t pixels, size_t channels) {
+KERNEL(void, imprint_broadcast_add,
+       (const float *a, imprint_steps a_steps, const float *b, imprint_steps b_steps, float *y, size_t pixels,
+        size_t channels),
+       (a, a_steps, b, b_steps, y, pixels, channels)) {
     BROADCAST(+)
 }
 
-CLONES void imprint_broadcast_multiply(const float *a, imprint_steps a_steps, const float *b, imprint_steps b_steps,
-                                       float *y, size_t pixels, size_t channels) {
+KERNEL(void, imprint_broadcast_multiply,
+       (const float *a, imprint_steps a_steps, const float *b, imprint_steps b_steps, float *y, size_t pixels,
+        size_t channels),
+       (a, a_steps, b, b_steps, y, pixels, channels)) {
     BROADCAST(*)
 }
 
@@ -67,8 +71,10 @@ INLINE double channel_sum(const float *a, const float *b, imprint_steps steps, s
     return b && !steps.channel ? total * *b : total;
 }
 
-CLONES void imprint_product_sums(const float *a, const float *b, imprint_steps b_steps, double *sums,
-                                 imprint_steps sums_steps, size_t pixels, size_t channels) {
+KERNEL(void, imprint_product_sums,
+       (const float *a, const float *b, imprint_steps b_steps, double *sums, imprint_steps sums_steps, size_t pixels,
+        size_t channels),
+       (a, b, b_steps, sums, sums_steps, pixels, channels)) {
     if (sums_steps.channel && !sums_steps.pixel) {
         pixel_sums(a, b, b_steps, sums, pixels, channels);
         return;

@@ -5,7 +5,9 @@
 // Sums are taken in float over this many rows and then added in double: fast, and exact enough for any image size.
 enum { block_rows = 64, block_channels = 256 };
 
-CLONES void imprint_broadcast_row(const float *row, float *y, size_t rows, size_t channels) {
+KERNEL(void, imprint_broadcast_row,
+       (const float *row, float *y, size_t rows, size_t channels),
+       (row, y, rows, channels)) {
     for (size_t r = 0; r < rows; r++) memcpy(y + r * channels, row, channels * sizeof(float));
 }
 
@@ -26,21 +28,28 @@ CLONES void imprint_broadcast_row(const float *row, float *y, size_t rows, size_
         }                                                                              \
     }
 
-CLONES void imprint_channel_sums(const float *x, double *sums, size_t rows, size_t channels) {
+KERNEL(void, imprint_channel_sums,
+       (const float *x, double *sums, size_t rows, size_t channels),
+       (x, sums, rows, channels)) {
     CHANNEL_SUMS(x[place])
 }
 
-CLONES void imprint_prelu_slope_sums(const float *x, const float *dy, double *sums, size_t rows, size_t channels) {
+KERNEL(void, imprint_prelu_slope_sums,
+       (const float *x, const float *dy, double *sums, size_t rows, size_t channels),
+       (x, dy, sums, rows, channels)) {
     CHANNEL_SUMS((x[place] > 0 ? 0 : x[place]) * dy[place])
 }
 
-CLONES void imprint_prelu_forward(const float *x, const float *slope, float *y, size_t rows, size_t channels) {
+KERNEL(void, imprint_prelu_forward,
+       (const float *x, const float *slope, float *y, size_t rows, size_t channels),
+       (x, slope, y, rows, channels)) {
     for (size_t r = 0; r < rows; r++, x += channels, y += channels)
         IN_PLACE for (size_t c = 0; c < channels; c++) y[c] = x[c] > 0 ? x[c] : slope[c] * x[c];
 }
 
-CLONES void imprint_prelu_backward(const float *x, const float *dy, const float *slope, float *dx, size_t rows,
-                                   size_t channels) {
+KERNEL(void, imprint_prelu_backward,
+       (const float *x, const float *dy, const float *slope, float *dx, size_t rows, size_t channels),
+       (x, dy, slope, dx, rows, channels)) {
     for (size_t r = 0; r < rows; r++, x += channels, dy += channels, dx += channels)
         IN_PLACE for (size_t c = 0; c < channels; c++) dx[c] = x[c] > 0 ? dy[c] : slope[c] * dy[c];
 }
@@ -50,29 +59,33 @@ CLONES void imprint_prelu_backward(const float *x, const float *dy, const float 
     for (size_t r = 0; r < rows; r++, x += channels, y += channels)      \
         IN_PLACE for (size_t c = 0; c < channels; c++) y[c] = (value);
 
-CLONES void imprint_affine(const float *x, const float *scale, const float *shift, float *y, size_t rows,
-                           size_t channels) {
+KERNEL(void, imprint_affine,
+       (const float *x, const float *scale, const float *shift, float *y, size_t rows, size_t channels),
+       (x, scale, shift, y, rows, channels)) {
     if (scale && shift) AFFINE(scale[c] * x[c] + shift[c])
     else if (scale) AFFINE(scale[c] * x[c])
     else AFFINE(x[c] + shift[c])
 }
 
-CLONES void imprint_copy_columns(const float *x, size_t x_stride, float *y, size_t y_stride, size_t rows,
-                                 size_t columns) {
+KERNEL(void, imprint_copy_columns,
+       (const float *x, size_t x_stride, float *y, size_t y_stride, size_t rows, size_t columns),
+       (x, x_stride, y, y_stride, rows, columns)) {
     if (columns == 1)
         for (size_t r = 0; r < rows; r++) y[r * y_stride] = x[r * x_stride];
     else
         for (size_t r = 0; r < rows; r++) memcpy(y + r * y_stride, x + r * x_stride, columns * sizeof(float));
 }
 
-CLONES void imprint_add_columns(const float *x, size_t x_stride, float *y, size_t y_stride, size_t rows,
-                                size_t columns) {
+KERNEL(void, imprint_add_columns,
+       (const float *x, size_t x_stride, float *y, size_t y_stride, size_t rows, size_t columns),
+       (x, x_stride, y, y_stride, rows, columns)) {
     for (size_t r = 0; r < rows; r++)
         IN_PLACE for (size_t c = 0; c < columns; c++) y[r * y_stride + c] += x[r * x_stride + c];
 }
 
-CLONES void imprint_scale_columns(const float *x, size_t stride, const float *factor, float *y, size_t rows,
-                                  size_t columns) {
+KERNEL(void, imprint_scale_columns,
+       (const float *x, size_t stride, const float *factor, float *y, size_t rows, size_t columns),
+       (x, stride, factor, y, rows, columns)) {
     for (size_t r = 0; r < rows; r++, x += stride, y += columns) {
         // No processor foresees rows that lie pages apart.
         for (size_t c = 0; c < columns; c += lanes) __builtin_prefetch(x + 16 * stride + c);
@@ -82,7 +95,9 @@ CLONES void imprint_scale_columns(const float *x, size_t stride, const float *fa
     }
 }
 
-CLONES void imprint_transpose(const float *x, size_t stride, float *y, size_t rows, size_t columns) {
+KERNEL(void, imprint_transpose,
+       (const float *x, size_t stride, float *y, size_t rows, size_t columns),
+       (x, stride, y, rows, columns)) {
     for (size_t r0 = 0; r0 < rows; r0 += lanes)
         for (size_t c0 = 0; c0 < columns; c0 += lanes) {
             size_t r1 = r0 + lanes, c1 = c0 + lanes;

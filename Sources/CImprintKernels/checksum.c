@@ -1,6 +1,6 @@
 #include "imprint_kernels.h"
 
-#include "clones.h"
+#include "dispatch.h"
 
 #include <string.h>
 
@@ -85,7 +85,7 @@ uint32_t imprint_crc32c(uint32_t checksum, const void *bytes, size_t count) {
     return imprint_crc32c_by_table(checksum, bytes, count);
 }
 
-CLONES int imprint_all_finite(const float *x, size_t count) {
+KERNEL(int, imprint_all_finite, (const float *x, size_t count), (x, count)) {
     uint32_t found = 0;
     for (size_t i = 0; i < count; i++) {
         uint32_t bits;

@@ -10,7 +10,9 @@ INLINE void swish_part(const float *x, float *y, size_t i, size_t n) {
     STORE_OF(n, y + i, v / (1 + e));
 }
 
-CLONES void imprint_swish_forward(const float *x, float *y, size_t count) { OVER_NUMBERS(count, swish_part, x, y) }
+KERNEL(void, imprint_swish_forward, (const float *x, float *y, size_t count), (x, y, count)) {
+    OVER_NUMBERS(count, swish_part, x, y)
+}
 
 INLINE void swish_slope_part(const float *x, const float *dy, float *dx, size_t i, size_t n) {
     vec v = VEC_OF(n, x + i, 0), g = VEC_OF(n, dy + i, 0), e = -v;
@@ -19,7 +21,7 @@ INLINE void swish_slope_part(const float *x, const float *dy, float *dx, size_t 
     STORE_OF(n, dx + i, g * (s * (1 + v * (1 - s))));
 }
 
-CLONES void imprint_swish_backward(const float *x, const float *dy, float *dx, size_t count) {
+KERNEL(void, imprint_swish_backward, (const float *x, const float *dy, float *dx, size_t count), (x, dy, dx, count)) {
     OVER_NUMBERS(count, swish_slope_part, x, dy, dx)
 }
 
@@ -30,11 +32,13 @@ INLINE void elu_part(const float *x, float *y, float alpha, size_t i, size_t n) 
     STORE_OF(n, y + i, v > 0 ? v : below);
 }
 
-CLONES void imprint_elu_forward(const float *x, float *y, size_t count, float alpha) {
+KERNEL(void, imprint_elu_forward, (const float *x, float *y, size_t count, float alpha), (x, y, count, alpha)) {
     OVER_NUMBERS(count, elu_part, x, y, alpha)
 }
 
-CLONES void imprint_elu_backward(const float *y, const float *dy, float *dx, size_t count, float alpha) {
+KERNEL(void, imprint_elu_backward,
+       (const float *y, const float *dy, float *dx, size_t count, float alpha),
+       (y, dy, dx, count, alpha)) {
     IN_PLACE for (size_t i = 0; i < count; i++) {
         float slope = y[i] > 0 ? 1 : y[i] + alpha;
         dx[i] = dy[i] * slope;
@@ -58,9 +62,11 @@ INLINE void tanh_part(const float *x, float *y, size_t i, size_t n) {
     STORE_OF(n, y + i, size < 0.625f ? near : far);
 }
 
-CLONES void imprint_tanh_forward(const float *x, float *y, size_t count) { OVER_NUMBERS(count, tanh_part, x, y) }
+KERNEL(void, imprint_tanh_forward, (const float *x, float *y, size_t count), (x, y, count)) {
+    OVER_NUMBERS(count, tanh_part, x, y)
+}
 
-CLONES void imprint_tanh_backward(const float *y, const float *dy, float *dx, size_t count) {
+KERNEL(void, imprint_tanh_backward, (const float *y, const float *dy, float *dx, size_t count), (y, dy, dx, count)) {
     IN_PLACE for (size_t i = 0; i < count; i++) dx[i] = dy[i] * (1 - y[i] * y[i]);
 }
 
@@ -77,7 +83,7 @@ INLINE void softplus_part(const float *x, float *y, size_t i, size_t n) {
     STORE_OF(n, y + i, above + (halved ? z + 0.69314718f : z));
 }
 
-CLONES void imprint_softplus_forward(const float *x, float *y, size_t count) {
+KERNEL(void, imprint_softplus_forward, (const float *x, float *y, size_t count), (x, y, count)) {
     OVER_NUMBERS(count, softplus_part, x, y)
 }
 
@@ -87,6 +93,8 @@ INLINE void softplus_slope_part(const float *y, const float *dy, float *dx, size
     STORE_OF(n, dx + i, g * (1 - e));
 }
 
-CLONES void imprint_softplus_backward(const float *y, const float *dy, float *dx, size_t count) {
+KERNEL(void, imprint_softplus_backward,
+       (const float *y, const float *dy, float *dx, size_t count),
+       (y, dy, dx, count)) {
     OVER_NUMBERS(count, softplus_slope_part, y, dy, dx)
 }

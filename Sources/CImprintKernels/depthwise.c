@@ -108,8 +108,10 @@ INLINE void forward_plain(const imprint_window *w, const float *x, const float *
     END_FOR_EACH_OUTPUT
 }
 
-CLONES void imprint_depthwise_forward(const imprint_window *w, const float *x, const float *weight, float *y,
-                                      int32_t first_row, int32_t rows, const imprint_finish *finish) {
+KERNEL(void, imprint_depthwise_forward,
+       (const imprint_window *w, const float *x, const float *weight, float *y, int32_t first_row, int32_t rows,
+        const imprint_finish *finish),
+       (w, x, weight, y, first_row, rows, finish)) {
     CHOOSE(w, forward_tiles, forward_plain, x, weight, y, first_row, first_row + rows, finish)
 }
 
@@ -180,8 +182,9 @@ INLINE void backward_input_plain(const imprint_window *w, const float *dy, const
     END_FOR_EACH_OUTPUT
 }
 
-CLONES void imprint_depthwise_backward_input(const imprint_window *w, const float *dy, const float *weight,
-                                             float *dx) {
+KERNEL(void, imprint_depthwise_backward_input,
+       (const imprint_window *w, const float *dy, const float *weight, float *dx),
+       (w, dy, weight, dx)) {
     CHOOSE(w, backward_input_tiles, backward_input_plain, dy, weight, dx)
 }
 
@@ -261,7 +264,8 @@ INLINE void backward_weight_plain(const imprint_window *w, const float *x, const
     END_FOR_EACH_OUTPUT
 }
 
-CLONES void imprint_depthwise_backward_weight(const imprint_window *w, const float *x, const float *dy,
-                                              float *dweight) {
+KERNEL(void, imprint_depthwise_backward_weight,
+       (const imprint_window *w, const float *x, const float *dy, float *dweight),
+       (w, x, dy, dweight)) {
     CHOOSE(w, backward_weight_tiles, backward_weight_plain, x, dy, dweight)
 }

@@ -2,7 +2,7 @@
 
 #include "exponential.h"
 
-CLONES void imprint_relu_forward(const float *x, float *y, size_t count, float ceiling) {
+KERNEL(void, imprint_relu_forward, (const float *x, float *y, size_t count, float ceiling), (x, y, count, ceiling)) {
     // Compared this way round, NaN fails both tests and is passed on: a run that diverged must show in its loss.
     IN_PLACE for (size_t i = 0; i < count; i++) {
         float v = x[i] < 0 ? 0 : x[i];
@@ -10,7 +10,9 @@ CLONES void imprint_relu_forward(const float *x, float *y, size_t count, float c
     }
 }
 
-CLONES void imprint_relu_backward(const float *y, const float *dy, float *dx, size_t count, float ceiling) {
+KERNEL(void, imprint_relu_backward,
+       (const float *y, const float *dy, float *dx, size_t count, float ceiling),
+       (y, dy, dx, count, ceiling)) {
     IN_PLACE for (size_t i = 0; i < count; i++) {
         // Loaded in any case, or only AVX could load many at once.
         float g = dy[i];
@@ -18,11 +20,15 @@ CLONES void imprint_relu_backward(const float *y, const float *dy, float *dx, si
     }
 }
 
-CLONES void imprint_leaky_relu_forward(const float *x, float *y, size_t count, float slope) {
+KERNEL(void, imprint_leaky_relu_forward,
+       (const float *x, float *y, size_t count, float slope),
+       (x, y, count, slope)) {
     IN_PLACE for (size_t i = 0; i < count; i++) y[i] = x[i] > 0 ? x[i] : slope * x[i];
 }
 
-CLONES void imprint_leaky_relu_backward(const float *y, const float *dy, float *dx, size_t count, float slope) {
+KERNEL(void, imprint_leaky_relu_backward,
+       (const float *y, const float *dy, float *dx, size_t count, float slope),
+       (y, dy, dx, count, slope)) {
     IN_PLACE for (size_t i = 0; i < count; i++) dx[i] = y[i] > 0 ? dy[i] : slope * dy[i];
 }
 
@@ -32,15 +38,17 @@ INLINE void sigmoid_part(const float *x, float *y, size_t i, size_t n) {
     STORE_OF(n, y + i, 1 / (1 + v));
 }
 
-CLONES void imprint_sigmoid_forward(const float *x, float *y, size_t count) {
+KERNEL(void, imprint_sigmoid_forward, (const float *x, float *y, size_t count), (x, y, count)) {
     OVER_NUMBERS(count, sigmoid_part, x, y)
 }
 
-CLONES void imprint_sigmoid_backward(const float *y, const float *dy, float *dx, size_t count) {
+KERNEL(void, imprint_sigmoid_backward,
+       (const float *y, const float *dy, float *dx, size_t count),
+       (y, dy, dx, count)) {
     IN_PLACE for (size_t i = 0; i < count; i++) dx[i] = dy[i] * y[i] * (1 - y[i]);
 }
 
-CLONES void imprint_hard_swish_forward(const float *x, float *y, size_t count) {
+KERNEL(void, imprint_hard_swish_forward, (const float *x, float *y, size_t count), (x, y, count)) {
     IN_PLACE for (size_t i = 0; i < count; i++) {
         float v = x[i] + 3;
         v = v > 0 ? v : 0;
@@ -49,7 +57,9 @@ CLONES void imprint_hard_swish_forward(const float *x, float *y, size_t count) {
     }
 }
 
-CLONES void imprint_hard_swish_backward(const float *x, const float *dy, float *dx, size_t count) {
+KERNEL(void, imprint_hard_swish_backward,
+       (const float *x, const float *dy, float *dx, size_t count),
+       (x, dy, dx, count)) {
     IN_PLACE for (size_t i = 0; i < count; i++) {
         float slope = x[i] * (1.0f / 3) + 0.5f;
         slope = x[i] > -3 ? slope : 0;
@@ -58,20 +68,24 @@ CLONES void imprint_hard_swish_backward(const float *x, const float *dy, float *
     }
 }
 
-CLONES void imprint_add(const float *a, const float *b, float *y, size_t count) {
+KERNEL(void, imprint_add, (const float *a, const float *b, float *y, size_t count), (a, b, y, count)) {
     IN_PLACE for (size_t i = 0; i < count; i++) y[i] = a[i] + b[i];
 }
 
-CLONES void imprint_scale(const float *x, float factor, float *y, size_t count) {
+KERNEL(void, imprint_scale, (const float *x, float factor, float *y, size_t count), (x, factor, y, count)) {
     IN_PLACE for (size_t i = 0; i < count; i++) y[i] = factor * x[i];
 }
 
-CLONES void imprint_masked_scale(const float *x, const uint8_t *keep, float factor, float *y, size_t count) {
+KERNEL(void, imprint_masked_scale,
+       (const float *x, const uint8_t *keep, float factor, float *y, size_t count),
+       (x, keep, factor, y, count)) {
     // By bits: a choice would become loads under a mask, which do not start the processor's prefetching.
     IN_PLACE for (size_t i = 0; i < count; i++) y[i] = float_of(bits_of(factor * x[i]) & -(uint32_t)keep[i]);
 }
 
-CLONES void imprint_clip_forward(const float *x, float *y, size_t count, float minimum, float maximum) {
+KERNEL(void, imprint_clip_forward,
+       (const float *x, float *y, size_t count, float minimum, float maximum),
+       (x, y, count, minimum, maximum)) {
     // Compared this way round, NaN is passed on.
     IN_PLACE for (size_t i = 0; i < count; i++) {
         float v = x[i] < minimum ? minimum : x[i];
@@ -79,15 +93,18 @@ CLONES void imprint_clip_forward(const float *x, float *y, size_t count, float m
     }
 }
 
-CLONES void imprint_clip_backward(const float *y, const float *dy, float *dx, size_t count, float minimum,
-                                  float maximum) {
+KERNEL(void, imprint_clip_backward,
+       (const float *y, const float *dy, float *dx, size_t count, float minimum, float maximum),
+       (y, dy, dx, count, minimum, maximum)) {
     IN_PLACE for (size_t i = 0; i < count; i++) {
         float g = dy[i];
         dx[i] = ((y[i] > minimum) & (y[i] < maximum)) ? g : 0;
     }
 }
 
-CLONES void imprint_hard_sigmoid_forward(const float *x, float *y, size_t count, float slope, float offset) {
+KERNEL(void, imprint_hard_sigmoid_forward,
+       (const float *x, float *y, size_t count, float slope, float offset),
+       (x, y, count, slope, offset)) {
     IN_PLACE for (size_t i = 0; i < count; i++) {
         float v = slope * x[i] + offset;
         v = v < 0 ? 0 : v;
@@ -95,15 +112,18 @@ CLONES void imprint_hard_sigmoid_forward(const float *x, float *y, size_t count,
     }
 }
 
-CLONES void imprint_hard_sigmoid_backward(const float *y, const float *dy, float *dx, size_t count, float slope) {
+KERNEL(void, imprint_hard_sigmoid_backward,
+       (const float *y, const float *dy, float *dx, size_t count, float slope),
+       (y, dy, dx, count, slope)) {
     IN_PLACE for (size_t i = 0; i < count; i++) {
         float g = slope * dy[i];
         dx[i] = ((y[i] > 0) & (y[i] < 1)) ? g : 0;
     }
 }
 
-CLONES void imprint_maximum_forward(const float *a, const float *b, float *y, uint8_t *choice, uint8_t place,
-                                    size_t count) {
+KERNEL(void, imprint_maximum_forward,
+       (const float *a, const float *b, float *y, uint8_t *choice, uint8_t place, size_t count),
+       (a, b, y, choice, place, count)) {
     if (choice) {
         IN_PLACE for (size_t i = 0; i < count; i++) {
             float u = a[i], v = b[i];
@@ -119,7 +139,9 @@ CLONES void imprint_maximum_forward(const float *a, const float *b, float *y, ui
     }
 }
 
-CLONES void imprint_maximum_backward(const uint8_t *choice, uint8_t place, const float *dy, float *dx, size_t count) {
+KERNEL(void, imprint_maximum_backward,
+       (const uint8_t *choice, uint8_t place, const float *dy, float *dx, size_t count),
+       (choice, place, dy, dx, count)) {
     IN_PLACE for (size_t i = 0; i < count; i++) {
         float g = dy[i];
         dx[i] = choice[i] == place ? g : 0;

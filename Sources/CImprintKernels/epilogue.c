@@ -1,6 +1,6 @@
 #include "imprint_kernels.h"
 
-#include "clones.h"
+#include "dispatch.h"
 
 // One loop for each combination of what is added, so that none is tested for inside.
 #define EPILOGUE(sum)                                                        \
@@ -11,8 +11,9 @@
             y[c] = v > ceiling ? ceiling : v;                                \
         }
 
-CLONES void imprint_epilogue(float *y, const float *bias, const float *shortcut, float floor, float ceiling,
-                             size_t rows, size_t channels) {
+KERNEL(void, imprint_epilogue,
+       (float *y, const float *bias, const float *shortcut, float floor, float ceiling, size_t rows, size_t channels),
+       (y, bias, shortcut, floor, ceiling, rows, channels)) {
     size_t step = shortcut ? channels : 0;
     if (bias && shortcut) EPILOGUE(y[c] + bias[c] + shortcut[c])
     else if (bias) EPILOGUE(y[c] + bias[c])

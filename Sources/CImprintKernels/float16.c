@@ -30,11 +30,11 @@ INLINE uint32_t narrowed(float x) {
     return result | (bits >> 16 & 0x8000);
 }
 
-CLONES void imprint_float16_to_float32(const uint16_t *x, float *y, size_t count) {
+KERNEL(void, imprint_float16_to_float32, (const uint16_t *x, float *y, size_t count), (x, y, count)) {
     for (size_t i = 0; i < count; i++) y[i] = widened(x[i]);
 }
 
-CLONES size_t imprint_float32_to_float16(const float *x, uint16_t *y, size_t count) {
+KERNEL(size_t, imprint_float32_to_float16, (const float *x, uint16_t *y, size_t count), (x, y, count)) {
     size_t overflows = 0;
     for (size_t i = 0; i < count; i++) {
         y[i] = (uint16_t)narrowed(x[i]);

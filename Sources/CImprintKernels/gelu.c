@@ -40,7 +40,9 @@ INLINE void erf_part(const float *x, float *y, size_t i, size_t n) {
     STORE_OF(n, y + i, v < 0 ? -result : result);
 }
 
-CLONES void imprint_erf_forward(const float *x, float *y, size_t count) { OVER_NUMBERS(count, erf_part, x, y) }
+KERNEL(void, imprint_erf_forward, (const float *x, float *y, size_t count), (x, y, count)) {
+    OVER_NUMBERS(count, erf_part, x, y)
+}
 
 INLINE void erf_slope_part(const float *x, const float *dy, float *dx, size_t i, size_t n) {
     vec v = VEC_OF(n, x + i, 0), e = -v * v;
@@ -49,7 +51,7 @@ INLINE void erf_slope_part(const float *x, const float *dy, float *dx, size_t i,
     STORE_OF(n, dx + i, VEC_OF(n, dy + i, 0) * e * 1.12837917f);
 }
 
-CLONES void imprint_erf_backward(const float *x, const float *dy, float *dx, size_t count) {
+KERNEL(void, imprint_erf_backward, (const float *x, const float *dy, float *dx, size_t count), (x, dy, dx, count)) {
     OVER_NUMBERS(count, erf_slope_part, x, dy, dx)
 }
 
@@ -69,7 +71,9 @@ INLINE void gelu_part(const float *x, float *y, size_t i, size_t n) {
     STORE_OF(n, y + i, 0.5f * v * twice);
 }
 
-CLONES void imprint_gelu_forward(const float *x, float *y, size_t count) { OVER_NUMBERS(count, gelu_part, x, y) }
+KERNEL(void, imprint_gelu_forward, (const float *x, float *y, size_t count), (x, y, count)) {
+    OVER_NUMBERS(count, gelu_part, x, y)
+}
 
 INLINE void gelu_slope_part(const float *x, const float *dy, float *dx, size_t i, size_t n) {
     vec v = VEC_OF(n, x + i, 0), twice, e;
@@ -78,7 +82,7 @@ INLINE void gelu_slope_part(const float *x, const float *dy, float *dx, size_t i
     STORE_OF(n, dx + i, VEC_OF(n, dy + i, 0) * (0.5f * twice + v * e * 0.398942280f));
 }
 
-CLONES void imprint_gelu_backward(const float *x, const float *dy, float *dx, size_t count) {
+KERNEL(void, imprint_gelu_backward, (const float *x, const float *dy, float *dx, size_t count), (x, dy, dx, count)) {
     OVER_NUMBERS(count, gelu_slope_part, x, dy, dx)
 }
 
@@ -90,7 +94,7 @@ INLINE void gelu_tanh_part(const float *x, float *y, size_t i, size_t n) {
     STORE_OF(n, y + i, v / (1 + e));
 }
 
-CLONES void imprint_gelu_tanh_forward(const float *x, float *y, size_t count) {
+KERNEL(void, imprint_gelu_tanh_forward, (const float *x, float *y, size_t count), (x, y, count)) {
     OVER_NUMBERS(count, gelu_tanh_part, x, y)
 }
 
@@ -106,6 +110,8 @@ INLINE void gelu_tanh_slope_part(const float *x, const float *dy, float *dx, siz
     STORE_OF(n, dx + i, VEC_OF(n, dy + i, 0) * slope);
 }
 
-CLONES void imprint_gelu_tanh_backward(const float *x, const float *dy, float *dx, size_t count) {
+KERNEL(void, imprint_gelu_tanh_backward,
+       (const float *x, const float *dy, float *dx, size_t count),
+       (x, dy, dx, count)) {
     OVER_NUMBERS(count, gelu_tanh_slope_part, x, dy, dx)
 }

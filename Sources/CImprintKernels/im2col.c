@@ -89,15 +89,19 @@ INLINE void walk_known(const imprint_window *w, const float *x, size_t first_pix
     walk(copying, &known, (float *)x, 0, (size_t)channels, first_pixel, pixels, columns);
 }
 
-CLONES void imprint_im2col(const imprint_window *w, const float *x, size_t first_channel, size_t channels,
-                           size_t first_pixel, size_t pixels, float *columns) {
+KERNEL(void, imprint_im2col,
+       (const imprint_window *w, const float *x, size_t first_channel, size_t channels, size_t first_pixel, size_t pixels,
+        float *columns),
+       (w, x, first_channel, channels, first_pixel, pixels, columns)) {
     if (is_known(w, channels, 3, 3)) walk_known(w, x, first_pixel, pixels, columns, 3, 3);
     else if (is_known(w, channels, 3, 7)) walk_known(w, x, first_pixel, pixels, columns, 3, 7);
     else if (is_known(w, channels, 1, 5)) walk_known(w, x, first_pixel, pixels, columns, 1, 5);
     else walk(copying, w, (float *)x, first_channel, channels, first_pixel, pixels, columns);
 }
 
-CLONES void imprint_col2im(const imprint_window *w, const float *dcolumns, size_t first_channel, size_t channels,
-                           size_t first_pixel, size_t pixels, float *dx) {
+KERNEL(void, imprint_col2im,
+       (const imprint_window *w, const float *dcolumns, size_t first_channel, size_t channels, size_t first_pixel,
+        size_t pixels, float *dx),
+       (w, dcolumns, first_channel, channels, first_pixel, pixels, dx)) {
     walk(adding, w, dx, first_channel, channels, first_pixel, pixels, (float *)dcolumns);
 }

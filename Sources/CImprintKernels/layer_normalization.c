@@ -30,8 +30,9 @@ INLINE void row_statistics(const float *x, size_t channels, float epsilon, float
     *inverse = 1 / sqrtf(lane_sum(&squares) / channels + epsilon);
 }
 
-CLONES void imprint_layer_norm_forward(const float *x, const float *scale, const float *shift, float *y, size_t rows,
-                                       size_t channels, float epsilon) {
+KERNEL(void, imprint_layer_norm_forward,
+       (const float *x, const float *scale, const float *shift, float *y, size_t rows, size_t channels, float epsilon),
+       (x, scale, shift, y, rows, channels, epsilon)) {
     for (size_t r = 0; r < rows; r++, x += channels, y += channels) {
         float mean, inverse;
         row_statistics(x, channels, epsilon, &mean, &inverse);
@@ -39,8 +40,9 @@ CLONES void imprint_layer_norm_forward(const float *x, const float *scale, const
     }
 }
 
-CLONES void imprint_layer_norm_sums(const float *x, const float *dy, double *sums, size_t rows, size_t channels,
-                                    float epsilon) {
+KERNEL(void, imprint_layer_norm_sums,
+       (const float *x, const float *dy, double *sums, size_t rows, size_t channels, float epsilon),
+       (x, dy, sums, rows, channels, epsilon)) {
     memset(sums, 0, 2 * channels * sizeof(double));
     for (size_t r = 0; r < rows; r++, x += channels, dy += channels) {
         float mean, inverse;
@@ -59,8 +61,9 @@ INLINE void slope_sums_part(const float *x, const float *dy, const float *scale,
     *product += g * ((VEC_OF(n, x + i, 0) - mean) * inverse);
 }
 
-CLONES void imprint_layer_norm_backward(const float *x, const float *dy, const float *scale, float *dx, size_t rows,
-                                        size_t channels, float epsilon) {
+KERNEL(void, imprint_layer_norm_backward,
+       (const float *x, const float *dy, const float *scale, float *dx, size_t rows, size_t channels, float epsilon),
+       (x, dy, scale, dx, rows, channels, epsilon)) {
     for (size_t r = 0; r < rows; r++, x += channels, dy += channels, dx += channels) {
         float mean, inverse;
         row_statistics(x, channels, epsilon, &mean, &inverse);

@@ -1,8 +1,10 @@
 #include "imprint_kernels.h"
 
-#include "clones.h"
+#include "dispatch.h"
 
-CLONES void imprint_add_noise(uint8_t *samples, size_t count, uint64_t key, int32_t strength) {
+KERNEL(void, imprint_add_noise,
+       (uint8_t *samples, size_t count, uint64_t key, int32_t strength),
+       (samples, count, key, strength)) {
     uint32_t low = (uint32_t)key, high = (uint32_t)(key >> 32);
     for (size_t i = 0; i < count; i++) {
         // Rounds of multiplying and shifting mix the index and the key; the sum of the four bytes is nearly normal, with

@@ -46,7 +46,9 @@ INLINE void add_squares(const float *x, size_t stride, const float *centre, floa
     WRITE(sum + c, total);
 }
 
-CLONES void imprint_moments(const float *x, size_t rows, size_t channels, float *mean, float *m2) {
+KERNEL(void, imprint_moments,
+       (const float *x, size_t rows, size_t channels, float *mean, float *m2),
+       (x, rows, channels, mean, m2)) {
     memset(mean, 0, channels * sizeof(float));
     memset(m2, 0, channels * sizeof(float));
     // Deviations from the first row: what all rows have in common costs no digits of the sum.
@@ -71,8 +73,10 @@ INLINE void merge_part(const uint32_t *rows, const float *means, const float *m2
     WRITE(variance + c, __builtin_convertvector(squares / count, vec));
 }
 
-CLONES void imprint_merge_moments(const uint32_t *rows, const float *means, const float *m2s, size_t blocks,
-                                  size_t stride, size_t channels, float *mean, float *variance) {
+KERNEL(void, imprint_merge_moments,
+       (const uint32_t *rows, const float *means, const float *m2s, size_t blocks, size_t stride, size_t channels,
+        float *mean, float *variance),
+       (rows, means, m2s, blocks, stride, channels, mean, variance)) {
     OVER_CHANNELS(channels, merge_part, rows, means, m2s, blocks, stride, mean, variance)
 }
 
@@ -103,8 +107,9 @@ INLINE void forward_part(const imprint_normalization *t, const float *x, const f
     WRITE(z + c, CLAMPED(t, v));
 }
 
-CLONES void imprint_normalization_forward(const imprint_normalization *t, const float *x, const float *shortcut,
-                                          float *z, size_t rows) {
+KERNEL(void, imprint_normalization_forward,
+       (const imprint_normalization *t, const float *x, const float *shortcut, float *z, size_t rows),
+       (t, x, shortcut, z, rows)) {
     size_t channels = t->channels;
     for (size_t r = 0; r < rows; r++, x += channels, z += channels) {
         OVER_CHANNELS(channels, forward_part, t, x, shortcut, z)
@@ -131,8 +136,9 @@ INLINE void forward_pooled_part(const imprint_normalization *t, const float *x, 
     memcpy(choice + c, &chosen, n);
 }
 
-CLONES void imprint_normalization_forward_pooled(const imprint_normalization *t, const float *x, size_t width, float *z,
-                                                 uint8_t *choice) {
+KERNEL(void, imprint_normalization_forward_pooled,
+       (const imprint_normalization *t, const float *x, size_t width, float *z, uint8_t *choice),
+       (t, x, width, z, choice)) {
     size_t channels = t->channels, line = width * channels;
     for (size_t i = 0; i < width / 2; i++, x += 2 * channels, z += channels, choice += channels)
         OVER_CHANNELS(channels, forward_pooled_part, t, x, line, z, choice)
@@ -178,8 +184,9 @@ static inline void add_block(const block_sums *block, double *sums, size_t chann
 
 static inline size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-CLONES void imprint_normalization_sums(const imprint_normalization *t, const float *x, const float *z, const float *dz,
-                                       double *sums, size_t rows) {
+KERNEL(void, imprint_normalization_sums,
+       (const imprint_normalization *t, const float *x, const float *z, const float *dz, double *sums, size_t rows),
+       (t, x, z, dz, sums, rows)) {
     size_t channels = t->channels;
     for (size_t r0 = 0; r0 < rows; r0 += block_rows) {
         size_t height = least(block_rows, rows - r0), start = r0 * channels;
@@ -210,8 +217,9 @@ INLINE void sums_pooled_part(const imprint_normalization *t, const float *x, siz
     WRITE(sums->products + i, READ(sums->products + i) + g * (value - READ(t->mean + c)));
 }
 
-CLONES void imprint_normalization_sums_pooled(const imprint_normalization *t, const float *x, size_t width,
-                                              const uint8_t *choice, const float *dz, double *sums) {
+KERNEL(void, imprint_normalization_sums_pooled,
+       (const imprint_normalization *t, const float *x, size_t width, const uint8_t *choice, const float *dz, double *sums),
+       (t, x, width, choice, dz, sums)) {
     size_t channels = t->channels, line = width * channels;
     for (size_t i0 = 0; i0 < width / 2; i0 += block_rows) {
         size_t end = least(i0 + block_rows, width / 2);
@@ -240,8 +248,10 @@ INLINE void backward_part(const imprint_normalization *t, const float *x, const 
     if (dx) WRITE(dx + c, COMBINED(t, g, value));
 }
 
-CLONES void imprint_normalization_backward(const imprint_normalization *t, const float *x, const float *z,
-                                           const float *dz, float *dx, float *dshortcut, size_t rows) {
+KERNEL(void, imprint_normalization_backward,
+       (const imprint_normalization *t, const float *x, const float *z, const float *dz, float *dx, float *dshortcut,
+        size_t rows),
+       (t, x, z, dz, dx, dshortcut, rows)) {
     size_t channels = t->channels;
     for (size_t r = 0; r < rows; r++) {
         size_t start = r * channels;
@@ -266,15 +276,17 @@ INLINE void unpooled_part(const imprint_normalization *t, const float *x, float 
     WRITE(dx + c, READ(t->b + c) * READ(x + c) + READ(t->k + c));
 }
 
-CLONES void imprint_normalization_backward_unpooled(const imprint_normalization *t, const float *x, float *dx,
-                                                    size_t rows) {
+KERNEL(void, imprint_normalization_backward_unpooled,
+       (const imprint_normalization *t, const float *x, float *dx, size_t rows),
+       (t, x, dx, rows)) {
     size_t channels = t->channels;
     for (size_t r = 0; r < rows; r++)
         OVER_CHANNELS(channels, unpooled_part, t, x + r * channels, dx + r * channels)
 }
 
-CLONES void imprint_normalization_backward_pooled(const imprint_normalization *t, const float *x, size_t width,
-                                                  const uint8_t *choice, const float *dz, float *dx) {
+KERNEL(void, imprint_normalization_backward_pooled,
+       (const imprint_normalization *t, const float *x, size_t width, const uint8_t *choice, const float *dz, float *dx),
+       (t, x, width, choice, dz, dx)) {
     size_t channels = t->channels, line = width * channels;
     for (size_t i = 0; i < width / 2; i++)
         OVER_CHANNELS(channels, backward_pooled_part, t, x + 2 * i * channels, line, choice + i * channels,

@@ -2,10 +2,12 @@
 
 #include <math.h>
 
-#include "clones.h"
+#include "dispatch.h"
 
-CLONES void imprint_sgd(float *parameters, const float *gradients, float *velocities, size_t count, float rate,
-                        float momentum, float weight_decay, float gradient_scale, int nesterov) {
+KERNEL(void, imprint_sgd,
+       (float *parameters, const float *gradients, float *velocities, size_t count, float rate, float momentum,
+        float weight_decay, float gradient_scale, int nesterov),
+       (parameters, gradients, velocities, count, rate, momentum, weight_decay, gradient_scale, nesterov)) {
     float from_gradient = nesterov ? rate : 0;
     float from_velocity = nesterov ? rate * momentum : rate;
     for (size_t i = 0; i < count; i++) {
@@ -16,7 +18,7 @@ CLONES void imprint_sgd(float *parameters, const float *gradients, float *veloci
     }
 }
 
-CLONES double imprint_sum_of_squares(const float *x, size_t count) {
+KERNEL(double, imprint_sum_of_squares, (const float *x, size_t count), (x, count)) {
     double total = 0;
     for (size_t start = 0; start < count; start += 1024) {
         size_t end = start + 1024 < count ? start + 1024 : count;
@@ -30,12 +32,16 @@ CLONES double imprint_sum_of_squares(const float *x, size_t count) {
     return total;
 }
 
-CLONES void imprint_move_towards(float *values, const float *targets, size_t count, float rate) {
+KERNEL(void, imprint_move_towards,
+       (float *values, const float *targets, size_t count, float rate),
+       (values, targets, count, rate)) {
     for (size_t i = 0; i < count; i++) values[i] += rate * (targets[i] - values[i]);
 }
 
-CLONES void imprint_adamw(float *parameters, const float *gradients, float *means, float *squares, size_t count,
-                          const imprint_adamw_step *step) {
+KERNEL(void, imprint_adamw,
+       (float *parameters, const float *gradients, float *means, float *squares, size_t count,
+        const imprint_adamw_step *step),
+       (parameters, gradients, means, squares, count, step)) {
     float beta1 = step->beta1, beta2 = step->beta2, scale = step->gradient_scale;
     // m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon), with the divisors taken out of the loop.
     float rate = step->rate / step->mean_correction, root = 1 / sqrtf(step->square_correction);

@@ -2,15 +2,16 @@
 
 #include "imprint_kernels.h"
 
-#include "clones.h"
+#include "dispatch.h"
 
 static inline __attribute__((always_inline)) float within(float value, float last) {
     value = value > 0 ? value : 0;
     return value < last ? value : last;
 }
 
-CLONES void imprint_sample_patch(const uint8_t *image, int32_t width, int32_t height, const float map[6], uint8_t *patch,
-                                 int32_t side) {
+KERNEL(void, imprint_sample_patch,
+       (const uint8_t *image, int32_t width, int32_t height, const float map[6], uint8_t *patch, int32_t side),
+       (image, width, height, map, patch, side)) {
     float last_x = width - 1, last_y = height - 1;
     for (int32_t row = 0; row < side; row++)
         for (int32_t column = 0; column < side; column++) {
@@ -28,7 +29,9 @@ CLONES void imprint_sample_patch(const uint8_t *image, int32_t width, int32_t he
         }
 }
 
-CLONES void imprint_halve(const uint8_t *image, int32_t width, int32_t height, uint8_t *half) {
+KERNEL(void, imprint_halve,
+       (const uint8_t *image, int32_t width, int32_t height, uint8_t *half),
+       (image, width, height, half)) {
     int32_t columns = width / 2;
     for (int32_t row = 0; row < height / 2; row++) {
         const uint8_t *upper = image + (size_t)2 * row * width * 3, *lower = upper + (size_t)width * 3;
@@ -40,8 +43,9 @@ CLONES void imprint_halve(const uint8_t *image, int32_t width, int32_t height, u
     }
 }
 
-CLONES void imprint_recolor_patch(uint8_t *patch, size_t pixels, const uint8_t *tables, const int32_t order[3],
-                                  float grey) {
+KERNEL(void, imprint_recolor_patch,
+       (uint8_t *patch, size_t pixels, const uint8_t *tables, const int32_t order[3], float grey),
+       (patch, pixels, tables, order, grey)) {
     for (size_t i = 0; i < pixels; i++, patch += 3) {
         float red = tables[patch[order[0]]], green = tables[256 + patch[order[1]]], blue = tables[512 + patch[order[2]]];
         float luma = 0.299f * red + 0.587f * green + 0.114f * blue;

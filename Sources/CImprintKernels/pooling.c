@@ -74,7 +74,9 @@ INLINE void max_plain(const imprint_window *w, const float *x, float *y, uint8_t
     END_FOR_EACH_OUTPUT
 }
 
-CLONES void imprint_max_pool_forward(const imprint_window *w, const float *x, float *y, uint8_t *choice) {
+KERNEL(void, imprint_max_pool_forward,
+       (const imprint_window *w, const float *x, float *y, uint8_t *choice),
+       (w, x, y, choice)) {
     if (!has_vectors(w)) max_plain(w, x, y, choice);
     else if (choice) FOR_EACH_WINDOW(w, max_of, y, choice);
     else FOR_EACH_WINDOW(w, max_of, y, 0);
@@ -157,7 +159,9 @@ INLINE void max_backward_plain(const imprint_window *w, const float *dy, const u
     END_FOR_EACH_OUTPUT
 }
 
-CLONES void imprint_max_pool_backward(const imprint_window *w, const float *dy, const uint8_t *choice, float *dx) {
+KERNEL(void, imprint_max_pool_backward,
+       (const imprint_window *w, const float *dy, const uint8_t *choice, float *dx),
+       (w, dy, choice, dx)) {
     if (has_tiles(w, 2, 2)) max_backward_tiles(w, dy, choice, dx, 2, 2);
     else if (has_tiles(w, 3, 2)) max_backward_tiles(w, dy, choice, dx, 3, 2);
     else if (has_tiles(w, 3, 1)) max_backward_tiles(w, dy, choice, dx, 3, 1);
@@ -208,12 +212,16 @@ INLINE void mean_plain(const imprint_window *w, const float *x, float *y, int co
     END_FOR_EACH_OUTPUT
 }
 
-CLONES void imprint_average_pool_forward(const imprint_window *w, const float *x, float *y, int counts_padding) {
+KERNEL(void, imprint_average_pool_forward,
+       (const imprint_window *w, const float *x, float *y, int counts_padding),
+       (w, x, y, counts_padding)) {
     if (has_vectors(w)) FOR_EACH_WINDOW(w, mean_of, y, counts_padding);
     else mean_plain(w, x, y, counts_padding);
 }
 
-CLONES void imprint_average_pool_backward(const imprint_window *w, const float *dy, float *dx, int counts_padding) {
+KERNEL(void, imprint_average_pool_backward,
+       (const imprint_window *w, const float *dy, float *dx, int counts_padding),
+       (w, dy, dx, counts_padding)) {
     size_t channels = w->channels;
     memset(dx, 0, input_count(w) * sizeof(float));
     FOR_EACH_OUTPUT(w)

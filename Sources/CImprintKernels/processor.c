@@ -1,24 +1,42 @@
 #include "imprint_kernels.h"
 
-#include "clones.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-int imprint_kernels_use_avx512(void) {
-#if defined(HAS_AVX512_CLONES)
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512cd");
-#else
-    return 0;
-#endif
+#include "dispatch.h"
+
+int imprint_instruction_set = imprint_baseline;
+
+#if defined(__x86_64__)
+static int best_instruction_set(void) {
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("x86-64-v4")) return imprint_v4;
+    return __builtin_cpu_supports("x86-64-v3") ? imprint_v3 : imprint_baseline;
 }
 
-const char *imprint_kernels_vector_instructions(void) {
-#if defined(__x86_64__) && defined(__linux__) && !defined(IMPRINT_KERNELS_DEFAULT)
-    if (imprint_kernels_use_avx512()) return "AVX-512";
-    if (__builtin_cpu_supports("x86-64-v3")) return "AVX2";
+// Runs before main, so that no kernel has to test whether the choice is made. IMPRINT_KERNELS lets tests choose an older
+// instruction set.
+__attribute__((constructor)) static void choose_instruction_set(void) {
+    int best = best_instruction_set();
+    const char *name = getenv("IMPRINT_KERNELS");
+    imprint_instruction_set = best;
+    if (!name) return;
+    int chosen = strcmp(name, "baseline") == 0 ? imprint_baseline : strcmp(name, "v3") == 0 ? imprint_v3 : -1;
+    if (chosen >= 0 && chosen <= best) imprint_instruction_set = chosen;
+    else fprintf(stderr, "IMPRINT_KERNELS is \"%s\", which this processor cannot use. Expected baseline or v3.\n", name);
+}
 #endif
+
+int imprint_kernels_use_avx512(void) { return imprint_instruction_set == imprint_v4; }
+
+const char *imprint_kernels_vector_instructions(void) {
 #if defined(__x86_64__)
-    return "SSE2";
+    switch (imprint_instruction_set) {
+    case imprint_v4: return "AVX-512";
+    case imprint_v3: return "AVX2";
+    default: return "SSE2";
+    }
 #elif defined(__aarch64__)
     return "NEON";
 #else

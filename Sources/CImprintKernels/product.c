@@ -61,9 +61,10 @@ INLINE void strip(const product *p, size_t column, const int vectors, const int 
     }
 }
 
-WIDE_CLONES void imprint_multiply_panel(const float *x, size_t x_stride, const float *panel, size_t inner,
-                                        size_t columns, float *y, size_t y_stride, size_t rows,
-                                        const imprint_finish *finish) {
+KERNEL(void, imprint_multiply_panel,
+       (const float *x, size_t x_stride, const float *panel, size_t inner, size_t columns, float *y, size_t y_stride,
+        size_t rows, const imprint_finish *finish),
+       (x, x_stride, panel, inner, columns, y, y_stride, rows, finish)) {
     if (columns < lanes) __builtin_trap();
     product p = {x, x_stride, panel, inner, columns, y, y_stride, rows, finish};
     size_t column = 0;

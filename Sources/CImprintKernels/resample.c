@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "clones.h"
+#include "dispatch.h"
 
 #define PART_OF_CLONE static inline __attribute__((always_inline))
 
@@ -51,8 +51,10 @@ PART_OF_CLONE void resample_channels(const imprint_axis *rows, const imprint_axi
 
 // Rows first, one target row at a time: that runs along memory and takes rows away before columns are gathered, and only
 // one row of sums is ever needed in between.
-CLONES void imprint_resample(const imprint_axis *rows, const imprint_axis *columns, const uint8_t *source, size_t width,
-                             size_t channels, uint8_t *target, float *scratch) {
+KERNEL(void, imprint_resample,
+       (const imprint_axis *rows, const imprint_axis *columns, const uint8_t *source, size_t width, size_t channels,
+        uint8_t *target, float *scratch),
+       (rows, columns, source, width, channels, target, scratch)) {
     switch (channels) {
         case 1: resample_channels(rows, columns, source, width, 1, target, scratch); break;
         case 3: resample_channels(rows, columns, source, width * 3, 3, target, scratch); break;

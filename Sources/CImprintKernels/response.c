@@ -24,7 +24,9 @@ INLINE void response_part(const float *x, const float *divisor, float *y, float 
     STORE_OF(n, y + i, VEC_OF(n, x + i, 0) * p);
 }
 
-CLONES void imprint_response_forward(const imprint_response *t, const float *x, float *y, size_t rows, float *scratch) {
+KERNEL(void, imprint_response_forward,
+       (const imprint_response *t, const float *x, float *y, size_t rows, float *scratch),
+       (t, x, y, rows, scratch)) {
     size_t channels = t->channels;
     for (size_t r = 0; r < rows; r++, x += channels, y += channels) {
         divisors(t, x, scratch, scratch + channels);
@@ -41,8 +43,9 @@ INLINE void response_terms_part(const float *x, const float *dy, float *powers, 
     STORE_OF(n, products + i, VEC_OF(n, dy + i, 0) * VEC_OF(n, x + i, 0) * p / divisor);
 }
 
-CLONES void imprint_response_backward(const imprint_response *t, const float *x, const float *dy, float *dx,
-                                      size_t rows, float *scratch) {
+KERNEL(void, imprint_response_backward,
+       (const imprint_response *t, const float *x, const float *dy, float *dx, size_t rows, float *scratch),
+       (t, x, dy, dx, rows, scratch)) {
     size_t channels = t->channels;
     float *products = scratch, *powers = scratch + channels, *sums = scratch + 2 * channels;
     float factor = 2 * t->factor * t->beta;

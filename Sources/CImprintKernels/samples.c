@@ -1,11 +1,12 @@
 #include "imprint_kernels.h"
 
-#include "clones.h"
+#include "dispatch.h"
 
 enum { pixels_at_once = 16 };
 
-CLONES void imprint_normalize_samples(const uint8_t *samples, float *values, size_t pixels, size_t channels,
-                                      const float *mean, const float *scale) {
+KERNEL(void, imprint_normalize_samples,
+       (const uint8_t *samples, float *values, size_t pixels, size_t channels, const float *mean, const float *scale),
+       (samples, values, pixels, channels, mean, scale)) {
     // The same numbers for every pixel of a stretch, so that a vector may begin with any channel.
     float means[3 * pixels_at_once], scales[3 * pixels_at_once];
     for (size_t i = 0; i < pixels_at_once * channels; i++) {

@@ -43,7 +43,7 @@ INLINE float exponentials(const float *x, float largest, float *y, size_t count)
     return sum_of(&sums);
 }
 
-CLONES void imprint_softmax_forward(const float *x, float *y, size_t count) {
+KERNEL(void, imprint_softmax_forward, (const float *x, float *y, size_t count), (x, y, count)) {
     float factor = 1 / exponentials(x, largest_of(x, count), y, count);
     for (size_t i = 0; i < count; i++) y[i] *= factor;
 }
@@ -52,7 +52,9 @@ INLINE void dot_part(const float *x, const float *y, vec *sums, size_t i, size_t
     *sums += VEC_OF(n, x + i, 0) * VEC_OF(n, y + i, 0);
 }
 
-CLONES void imprint_softmax_backward(const float *y, const float *dy, float *dx, size_t count) {
+KERNEL(void, imprint_softmax_backward,
+       (const float *y, const float *dy, float *dx, size_t count),
+       (y, dy, dx, count)) {
     vec sums = 0;
     OVER_NUMBERS(count, dot_part, y, dy, &sums)
     float dot = sum_of(&sums);
@@ -74,8 +76,9 @@ INLINE void spread_part(const float *x, float largest, const float *weights, spr
     sums->products += weight > 0 ? weight * distance : (vec)0;
 }
 
-CLONES double imprint_softmax_cross_entropy(const imprint_cross_entropy *t, const float *x, size_t label, float *dx,
-                                            int *correct) {
+KERNEL(double, imprint_softmax_cross_entropy,
+       (const imprint_cross_entropy *t, const float *x, size_t label, float *dx, int *correct),
+       (t, x, label, dx, correct)) {
     float largest = largest_of(x, t->classes), distance = largest - x[label];
     *correct = x[label] == largest;
     if (*correct)

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "clones.h"
+#include "dispatch.h"
 
 // What a clone calls must become a part of it, or it would be compiled for the default processor alone. Vectors go
 // through pointers or macros, since how they are passed by value depends on the processor.

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "clones.h"
+#include "dispatch.h"
 
 #define PART_OF_CLONE static inline __attribute__((always_inline))
 
@@ -88,7 +88,9 @@ PART_OF_CLONE void warp_channels(const imprint_warp *w, const uint8_t *source, u
         }
 }
 
-CLONES void imprint_warp_image(const imprint_warp *warp, const uint8_t *source, uint8_t *target, uint8_t *scratch) {
+KERNEL(void, imprint_warp_image,
+       (const imprint_warp *warp, const uint8_t *source, uint8_t *target, uint8_t *scratch),
+       (warp, source, target, scratch)) {
     switch (warp->channels) {
         case 1: warp_channels(warp, source, target, scratch, 1); break;
         case 3: warp_channels(warp, source, target, scratch, 3); break;

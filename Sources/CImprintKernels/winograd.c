@@ -231,25 +231,28 @@ static inline uint64_t whole_columns(uint64_t row, int size) { return row * (ALL
     }                       \
     }
 
-WIDE_CLONES void imprint_winograd_input(const imprint_tiles *tiles, const float *x, size_t first_row, size_t rows,
-                                        float *v, size_t stride) {
+KERNEL(void, imprint_winograd_input,
+       (const imprint_tiles *tiles, const float *x, size_t first_row, size_t rows, float *v, size_t stride),
+       (tiles, x, first_row, rows, v, stride)) {
     squares s = windows(tiles);
     FOR_EACH_SQUARE(s, x, v, s.channels)
     transform_channels(input_square, pixels, 6, in_matrices(v, stride), 6, s.channels);
     END_FOR_EACH_SQUARE
 }
 
-WIDE_CLONES void imprint_winograd_output(const imprint_tiles *tiles, const float *m, size_t stride,
-                                         size_t first_channel, size_t panel, size_t first_row, size_t rows,
-                                         float *y) {
+KERNEL(void, imprint_winograd_output,
+       (const imprint_tiles *tiles, const float *m, size_t stride, size_t first_channel, size_t panel, size_t first_row,
+        size_t rows, float *y),
+       (tiles, m, stride, first_channel, panel, first_row, rows, y)) {
     squares s = output_tiles(tiles);
     FOR_EACH_SQUARE(s, y + first_channel, m, panel)
     transform_channels(output_square, in_matrices(m, stride), 6, pixels, 4, panel);
     END_FOR_EACH_SQUARE
 }
 
-WIDE_CLONES void imprint_winograd_output_gradient(const imprint_tiles *tiles, const float *dy, size_t first_row,
-                                                  size_t rows, float *dm, size_t stride) {
+KERNEL(void, imprint_winograd_output_gradient,
+       (const imprint_tiles *tiles, const float *dy, size_t first_row, size_t rows, float *dm, size_t stride),
+       (tiles, dy, first_row, rows, dm, stride)) {
     squares s = output_tiles(tiles);
     FOR_EACH_SQUARE(s, dy, dm, s.channels)
     transform_channels(output_gradient_square, pixels, 4, in_matrices(dm, stride), 6, s.channels);
@@ -258,8 +261,10 @@ WIDE_CLONES void imprint_winograd_output_gradient(const imprint_tiles *tiles, co
 
 // Weights ----------------------------------------------------------------------------------------------------------
 
-WIDE_CLONES void imprint_winograd_weights(const float *w, const float *factor, size_t inputs, size_t outputs,
-                                          size_t first_output, size_t panel, float *u, size_t stride) {
+KERNEL(void, imprint_winograd_weights,
+       (const float *w, const float *factor, size_t inputs, size_t outputs, size_t first_output, size_t panel, float *u,
+        size_t stride),
+       (w, factor, inputs, outputs, first_output, panel, u, stride)) {
     enum { widest = 64 };
     float taps[9][widest];
     for (size_t i = 0; i < inputs; i++) {
@@ -280,8 +285,9 @@ WIDE_CLONES void imprint_winograd_weights(const float *w, const float *factor, s
     }
 }
 
-WIDE_CLONES void imprint_winograd_weights_gradient(const float *du, size_t stride, size_t inputs, size_t outputs,
-                                                   size_t first_output, size_t panel, float *dw) {
+KERNEL(void, imprint_winograd_weights_gradient,
+       (const float *du, size_t stride, size_t inputs, size_t outputs, size_t first_output, size_t panel, float *dw),
+       (du, stride, inputs, outputs, first_output, panel, dw)) {
     for (size_t i = 0; i < inputs; i++) {
         square dg = in_kernel(dw + i * outputs + first_output, (ptrdiff_t)(inputs * outputs));
         transform_channels(weights_gradient_square, in_matrices(du + i * panel, stride), 6, dg, 3, panel);
@@ -306,8 +312,9 @@ static void transpose_few_taps(const float *w, size_t row, size_t tap, size_t in
             for (size_t i = 0; i < inputs; i++) taps[k][o][i] = w[i * row + o];
 }
 
-WIDE_CLONES void imprint_winograd_turned_weights(const float *w, size_t inputs, size_t outputs, size_t first_input,
-                                                 size_t panel, float *u, size_t stride) {
+KERNEL(void, imprint_winograd_turned_weights,
+       (const float *w, size_t inputs, size_t outputs, size_t first_input, size_t panel, float *u, size_t stride),
+       (w, inputs, outputs, first_input, panel, u, stride)) {
     float taps[9][lanes][lanes];
     size_t rows = panel < lanes ? panel : lanes, columns = outputs < lanes ? outputs : lanes;
     for (size_t next_o = 0; next_o < outputs; next_o += lanes)

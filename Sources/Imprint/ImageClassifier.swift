@@ -124,7 +124,7 @@ public final class ImageClassifier: Sendable {
                 let label = labels[index]
                 return Classification(
                     label: label, confidence: prediction.confidences[index], precisionRecallCurve: curves?[label] ?? [],
-                    threshold: thresholds?[label], box: prediction.boxes[index]?.placed(from: region))
+                    threshold: thresholds?[label], box: prediction.boxes[index]?.mapped(from: region))
             })
     }
 }

@@ -4,18 +4,19 @@ internal import Foundation
 package protocol BatchIterator: AnyObject {
     /// The next batch; nil at the end of the epoch. A batch is valid until the next call.
     ///
-    /// An image that can no longer be read is missing from its batch and reported to `onUnreadable`; a batch without images is left out.
+    /// An image that has become unreadable is missing from its batch and reported to `onUnreadable`. Empty batches are
+    /// skipped.
     /// - Throws: `ImageError` if more than half of the images can no longer be read.
     func next(onUnreadable: (SkippedImage) -> Void) throws(ImageError) -> Batch?
 }
 
-/// A source of batches: prepared images, or their features.
+/// A source of batches: preprocessed images, or their features.
 package protocol BatchSource {
     /// The images.
     var items: [ImageFolder.Item] { get }
-    /// The images that were left out.
+    /// The unreadable images.
     var skipped: [SkippedImage] { get }
-    /// The batches of an epoch, from batch `first` on.
+    /// The batches of an epoch, starting with batch `first`.
     func batches(epoch: Int, from first: Int) -> any BatchIterator
 }
 
@@ -24,7 +25,7 @@ extension BatchSource {
     package var count: Int { items.count }
 
     /// Calls `body` with each batch of an epoch.
-    /// - Throws: `ImageError` if more than half of the images can no longer be read, and what `body` throws.
+    /// - Throws: `ImageError` if more than half of the images can no longer be read, and the errors of `body`.
     package func forEachBatch(
         epoch: Int, from first: Int = 0, onUnreadable: (SkippedImage) -> Void, _ body: (Batch) throws -> Void
     ) throws {
@@ -50,31 +51,31 @@ final class LoadedBatches: BatchIterator {
         batches = Array(loader.order.batches(epoch: epoch))
         buffers = [BatchBuffer(loader), BatchBuffer(loader)]
         index = first
-        if !loader.keepsAll && index < batches.count { start(index) }
+        if !loader.cachesAll && index < batches.count { start(index) }
     }
 
-    // A caller that stops early may remove the files next, so nothing reads on afterwards.
+    // A caller that stops early may remove the files next, so reading must end here.
     deinit { for buffer in buffers { buffer.finish() } }
 
     private func start(_ batch: Int) {
-        buffers[batch % 2].startFilling(Array(batches[batch]), epoch: epoch, ahead: !loader.keepsAll)
+        buffers[batch % 2].startFilling(Array(batches[batch]), epoch: epoch, ahead: !loader.cachesAll)
     }
 
     func next(onUnreadable: (SkippedImage) -> Void) throws(ImageError) -> Batch? {
         while index < batches.count {
             let batch = index
             index += 1
-            if loader.keepsAll { start(batch) }
+            if loader.cachesAll { start(batch) }
             let samples = buffers[batch % 2].wait()
-            if !loader.keepsAll && index < batches.count { start(index) }
-            let places = buffers[batch % 2].places
-            for image in buffers[batch % 2].lost {
+            if !loader.cachesAll && index < batches.count { start(index) }
+            let indices = buffers[batch % 2].indices
+            for image in buffers[batch % 2].unreadable {
                 onUnreadable(image)
                 unreadableCount += 1
                 if 2 * unreadableCount > loader.count { throw image.reason }
             }
-            if places.isEmpty { continue }
-            return Batch(index: batch, labels: places.map { loader.items[$0].label }, places: places) {
+            if indices.isEmpty { continue }
+            return Batch(index: batch, labels: indices.map { loader.items[$0].label }, indices: indices) {
                 [preprocessing = loader.preprocessing] in
                 preprocessing.normalize(samples, into: $0)
             }
@@ -83,11 +84,12 @@ final class LoadedBatches: BatchIterator {
     }
 }
 
-/// One of the two buffers that batches are prepared in.
+/// One of the two buffers of a double-buffered loader.
 private final class BatchBuffer: @unchecked Sendable {
-    /// The images that the buffer holds, and those that it should hold besides but could not be read.
-    private(set) var places: [Int] = []
-    private(set) var lost: [SkippedImage] = []
+    /// The indices of the images in the buffer.
+    private(set) var indices: [Int] = []
+    /// The images of the batch that cannot be read.
+    private(set) var unreadable: [SkippedImage] = []
     private let loader: BatchLoader
     private let samples: UnsafeMutableBufferPointer<UInt8>
     private let filling = DispatchGroup()
@@ -100,21 +102,21 @@ private final class BatchBuffer: @unchecked Sendable {
 
     deinit { samples.deallocate() }
 
-    /// Fills the buffer, in the background where that is to be ahead of its use.
-    func startFilling(_ places: [Int], epoch: Int, ahead: Bool) {
-        guard ahead else { return fill(places, epoch: epoch) }
-        DispatchQueue.global(qos: .userInitiated).async(group: filling) { self.fill(places, epoch: epoch) }
+    /// Fills the buffer, in the background if `ahead` is true.
+    func startFilling(_ indices: [Int], epoch: Int, ahead: Bool) {
+        guard ahead else { return fill(indices, epoch: epoch) }
+        DispatchQueue.global(qos: .userInitiated).async(group: filling) { self.fill(indices, epoch: epoch) }
     }
 
-    private func fill(_ places: [Int], epoch: Int) {
-        (self.places, lost) = loader.fill(samples, places, epoch: epoch)
+    private func fill(_ indices: [Int], epoch: Int) {
+        (self.indices, unreadable) = loader.fill(samples, indices, epoch: epoch)
     }
 
-    /// Returns when nothing is being filled in any more.
+    /// Waits until the buffer is filled.
     func finish() { filling.wait() }
 
     func wait() -> UnsafeBufferPointer<UInt8> {
         finish()
-        return UnsafeBufferPointer(rebasing: samples[..<(places.count * loader.bytesPerImage)])
+        return UnsafeBufferPointer(rebasing: samples[..<(indices.count * loader.bytesPerImage)])
     }
 }

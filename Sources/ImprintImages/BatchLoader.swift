@@ -3,69 +3,69 @@ public import Foundation
 package import ImprintCore
 internal import Synchronization
 
-/// An image that was left out, and why.
+/// A skipped image and the reason.
 public struct SkippedImage: Sendable, Equatable {
     /// The file.
     public let url: URL
-    /// What is wrong with it.
+    /// The error of reading it.
     public let reason: ImageError
 
-    /// Makes a note of an image that was left out.
+    /// Creates a skipped image.
     public init(url: URL, reason: ImageError) {
         self.url = url
         self.reason = reason
     }
 
-    /// Checks that no label has lost all of its images, and that at least half of all images are left.
+    /// Checks that every label has a readable image, and that at least half of all images are readable.
     package static func checkEnoughIsLeft(
         of items: [ImageFolder.Item], readable: [ImageFolder.Item], skipped: [SkippedImage], labels: [String]
     ) throws(ImageError) {
-        let left = Set(readable.map(\.label))
-        if let lost = items.map(\.label).filter({ !left.contains($0) }).min() {
-            let files = Set(items.filter { $0.label == lost }.map(\.url))
-            throw .noReadableImages(label: labels[lost], skipped: skipped.filter { files.contains($0.url) })
+        let remaining = Set(readable.map(\.label))
+        if let missing = items.map(\.label).filter({ !remaining.contains($0) }).min() {
+            let files = Set(items.filter { $0.label == missing }.map(\.url))
+            throw .noReadableImages(label: labels[missing], skipped: skipped.filter { files.contains($0.url) })
         }
         if 2 * skipped.count > items.count { throw .tooManyUnreadable(images: items.count, skipped: skipped) }
     }
 }
 
-/// Some images with their labels; valid only inside the closure that it is passed to.
+/// Some images with their labels; valid only inside the closure that receives it.
 package struct Batch {
-    /// Its place in the epoch, from 0.
+    /// The index of the batch in the epoch, from 0.
     package let index: Int
     /// The label of each image.
     package let labels: [Int]
-    /// The place of each image among the loader's items.
-    package let places: [Int]
+    /// The index of each image in the items of the loader.
+    package let indices: [Int]
     /// The number of images.
     package var count: Int { labels.count }
     private let writing: (UnsafeMutableBufferPointer<Float>) -> Void
 
-    /// Makes a batch whose images `writing` writes.
+    /// Creates a batch; `writing` writes its images.
     package init(
-        index: Int, labels: [Int], places: [Int], writing: @escaping (UnsafeMutableBufferPointer<Float>) -> Void
+        index: Int, labels: [Int], indices: [Int], writing: @escaping (UnsafeMutableBufferPointer<Float>) -> Void
     ) {
         self.index = index
         self.labels = labels
-        self.places = places
+        self.indices = indices
         self.writing = writing
     }
 
-    /// Writes the images as a network reads them: [count, height, width, channels].
+    /// Writes the images in the layout of the network input: [count, height, width, channels].
     ///
-    /// `values` has room for all of them; what is beyond stays as it is.
+    /// `values` must have room for all images; the rest of it does not change.
     package func write(to values: UnsafeMutableBufferPointer<Float>) { writing(values) }
 }
 
-/// How epochs go through images in batches: each in an order of its own, or in that of their places.
+/// The order of the images in the batches of each epoch: shuffled in every epoch, or sequential.
 package struct BatchOrder: Sendable {
     /// The number of images.
     package let count: Int
-    /// How many images a batch has; the last one of an epoch may have fewer.
+    /// The number of images in a batch; the last batch of an epoch may be smaller.
     package let batchSize: Int
-    /// Whether each epoch has an order of its own.
+    /// Whether every epoch shuffles the images.
     package let shuffles: Bool
-    /// What these orders follow from.
+    /// The random seed.
     package let seed: UInt64
 
     package init(count: Int, batchSize: Int, shuffles: Bool, seed: UInt64) {
@@ -76,12 +76,12 @@ package struct BatchOrder: Sendable {
         self.seed = seed
     }
 
-    /// The same for another number of images.
+    /// The same order for another number of images.
     package func with(count: Int) -> BatchOrder {
         BatchOrder(count: count, batchSize: batchSize, shuffles: shuffles, seed: seed)
     }
 
-    /// The places of the images in each batch of an epoch.
+    /// The indices of the images in each batch of an epoch.
     package func batches(epoch: Int) -> [ArraySlice<Int>] {
         var stream = RandomStream(seed: seed, "shuffle", epoch)
         let order = shuffles ? stream.permutation(of: count) : Array(0..<count)
@@ -89,60 +89,63 @@ package struct BatchOrder: Sendable {
     }
 }
 
-/// Gives the images of a data set in batches, epoch after epoch.
+/// Loads the images of a data set in batches, epoch after epoch.
 ///
-/// Every image is read once at the start: what cannot be read is left out and listed. Prepared images are kept in one block,
-/// 8 bits a sample, as far as the memory limit goes; the others are read again in every epoch, which goes on without those
-/// that can no longer be read. While the caller works on one batch, the next is read in the background. Order and
-/// content follow from the seed alone.
+/// The loader reads every image once at the start, and skips and lists unreadable images. It caches preprocessed images, 8 bits
+/// a sample, up to the memory limit, and reads the other images again in every epoch. An epoch continues without images that
+/// have become unreadable. While the caller works on one batch, the loader reads the next in the background. Order and content
+/// depend only on the seed.
 package final class BatchLoader: Sendable {
-    /// The images that can be read.
+    /// The readable images.
     package let items: [ImageFolder.Item]
-    /// The images that were left out.
+    /// The unreadable images.
     package let skipped: [SkippedImage]
     let preprocessing: Preprocessing
     private let augmentation: Augmentation?
-    /// How epochs go through the images.
+    /// The order of the images in each epoch.
     package let order: BatchOrder
     private let workers: Workers
-    /// The prepared images of the first `keptCount` items.
-    private let kept: ImageStore
-    private let keptCount: Int
-    /// The images that an epoch could not read any more, by their place: no later epoch reads them, so that what is measured on the rest compares.
-    private let vanished = Mutex<[Int: ImageError]>([:])
+    /// The preprocessed images of the first `cachedCount` items.
+    private let cache: ImageStore
+    private let cachedCount: Int
+    /// The images that became unreadable after the start, by index.
+    ///
+    /// Later epochs do not read them again, so that metrics of different epochs are about the same images.
+    private let unreadable = Mutex<[Int: ImageError]>([:])
 
     /// Reads all images.
     /// - Parameters:
     ///   - items: The images.
-    ///   - labels: The names of the labels, for messages.
-    ///   - preprocessing: How they are prepared.
-    ///   - augmentation: How they are varied; not at all if nil.
-    ///   - batchSize: How many images a batch has; the last one of an epoch may have fewer.
-    ///   - shuffles: Whether each epoch has an order of its own.
-    ///   - seed: What order and variations follow from.
-    ///   - workers: The threads that share the reading.
-    ///   - mayLoseLabels: Whether it does no harm where most images, or all of a label, cannot be read, as in a small part of
-    ///     a folder that is held out.
-    ///   - memoryLimit: How many bytes of prepared images are kept; half of the memory that is available if nil.
-    ///   - onRead: Told now and then how many images have been read.
-    /// - Throws: `ImageError` if more than half of the images, or all of a label, cannot be read and must be.
+    ///   - labels: The names of the labels, for error messages.
+    ///   - preprocessing: The preprocessing of the images.
+    ///   - augmentation: The data augmentation; nil for none.
+    ///   - batchSize: The number of images in a batch; the last batch of an epoch may be smaller.
+    ///   - shuffles: Whether every epoch shuffles the images.
+    ///   - seed: The random seed of order and augmentation.
+    ///   - workers: The threads that read the images.
+    ///   - allowsMissingLabels: Whether most images, or all images of a label, may be unreadable, as in a small validation
+    ///     set.
+    ///   - memoryLimit: The maximum number of bytes of cached images; half of the available memory if nil.
+    ///   - onRead: Receives the number of images read so far, from time to time.
+    /// - Throws: `ImageError` if more than half of the images, or all images of a label, are unreadable, unless
+    ///   `allowsMissingLabels` is true.
     package init(
         items: [ImageFolder.Item], labels: [String], preprocessing: Preprocessing, augmentation: Augmentation? = nil,
-        batchSize: Int, shuffles: Bool, seed: UInt64, workers: Workers, mayLoseLabels: Bool = false,
+        batchSize: Int, shuffles: Bool, seed: UInt64, workers: Workers, allowsMissingLabels: Bool = false,
         memoryLimit: Int? = nil, onRead: (Int) -> Void = { _ in }
     ) throws(ImageError) {
-        kept = ImageStore(
+        cache = ImageStore(
             count: items.count, of: preprocessing, memoryLimit: memoryLimit ?? SystemMemory.available / 2)
-        let failures = Self.read(items, preprocessing, workers: workers, into: kept, onRead: onRead)
+        let failures = Self.read(items, preprocessing, workers: workers, into: cache, onRead: onRead)
         let readable = items.indices.filter { failures[$0] == nil }
         skipped = failures.sorted { $0.key < $1.key }.map { SkippedImage(url: items[$0.key].url, reason: $0.value) }
         self.items = skipped.isEmpty ? items : readable.map { items[$0] }
-        if !mayLoseLabels {
+        if !allowsMissingLabels {
             try SkippedImage.checkEnoughIsLeft(of: items, readable: self.items, skipped: skipped, labels: labels)
         }
-        // Those kept stand together at the start, so that a place tells whether one is.
-        keptCount = readable.prefix { [capacity = kept.capacity] in $0 < capacity }.count
-        for (place, read) in readable.prefix(keptCount).enumerated() { kept.move(from: read, to: place) }
+        // Cached images come first, so that the index decides whether an image is cached.
+        cachedCount = readable.prefix { [capacity = cache.capacity] in $0 < capacity }.count
+        for (index, source) in readable.prefix(cachedCount).enumerated() { cache.move(from: source, to: index) }
         self.preprocessing = preprocessing
         self.augmentation = augmentation
         order = BatchOrder(count: self.items.count, batchSize: batchSize, shuffles: shuffles, seed: seed)
@@ -151,73 +154,73 @@ package final class BatchLoader: Sendable {
 
     /// The number of images of an epoch.
     package var count: Int { items.count }
-    /// The bytes of the prepared images that are kept.
-    package var keptByteCount: Int { keptCount * bytesPerImage }
+    /// The number of bytes of the cached images.
+    package var cachedByteCount: Int { cachedCount * bytesPerImage }
 
-    /// The batches of an epoch, from batch `first` on.
+    /// The batches of an epoch, starting with batch `first`.
     package func batches(epoch: Int, from first: Int = 0) -> any BatchIterator {
         LoadedBatches(self, epoch: epoch, from: first)
     }
 
-    /// The image at a place, prepared and varied, as this epoch shows it.
-    package func image(at place: Int, epoch: Int) throws(ImageError) -> RasterImage {
-        let image = place < keptCount ? kept[place] : try preprocessing.prepare(items[place].url)
-        return try augmentation?.variation(of: image, at: place, epoch: epoch, seed: order.seed) ?? image
+    /// The image at `index`, preprocessed and augmented for this epoch.
+    package func image(at index: Int, epoch: Int) throws(ImageError) -> RasterImage {
+        let image = index < cachedCount ? cache[index] : try preprocessing.prepare(items[index].url)
+        return try augmentation?.augmented(image, at: index, epoch: epoch, seed: order.seed) ?? image
     }
 
-    /// Whether no image has to be read again.
+    /// Whether all images are cached.
     ///
-    /// Then a batch takes so little time that another thread, beside those of the caller, would hold these up for longer: the
-    /// caller waits for it instead.
-    var keepsAll: Bool { keptCount == count }
+    /// Then filling a batch is so fast that a background thread would slow down the threads of the caller by more than it
+    /// saves, so the caller waits instead.
+    var cachesAll: Bool { cachedCount == count }
 
     var bytesPerImage: Int { preprocessing.width * preprocessing.height * preprocessing.channels }
     var bytesPerBatch: Int { bytesPerImage * min(order.batchSize, count) }
 
-    /// Fills `samples` with the images at `places`, and tells which of them could not be read.
+    /// Fills `samples` with the images at `indices`, and returns which images were read and which are unreadable.
     ///
-    /// The images that can be read stand together at the start, in order.
+    /// The readable images are packed at the start, in order.
     func fill(
-        _ samples: UnsafeMutableBufferPointer<UInt8>, _ places: [Int], epoch: Int
-    ) -> (filled: [Int], lost: [SkippedImage]) {
-        let known = vanished.withLock { $0 }
+        _ samples: UnsafeMutableBufferPointer<UInt8>, _ indices: [Int], epoch: Int
+    ) -> (filled: [Int], unreadable: [SkippedImage]) {
+        let known = unreadable.withLock { $0 }
         let failures = Mutex<[Int: ImageError]>([:])
-        workers.parallelForEach(places.count) { index, _ in
+        workers.parallelForEach(indices.count) { row, _ in
             do throws(ImageError) {
-                if let reason = known[places[index]] { throw reason }
-                let image = try image(at: places[index], epoch: epoch)
-                let range = (index * bytesPerImage)..<((index + 1) * bytesPerImage)
+                if let reason = known[indices[row]] { throw reason }
+                let image = try image(at: indices[row], epoch: epoch)
+                let range = (row * bytesPerImage)..<((row + 1) * bytesPerImage)
                 _ = UnsafeMutableBufferPointer(rebasing: samples[range]).update(fromContentsOf: image.samples)
             } catch {
-                failures.withLock { $0[index] = error }
+                failures.withLock { $0[row] = error }
             }
         }
         let failed = failures.withLock { $0 }
-        if failed.isEmpty { return (places, []) }
+        if failed.isEmpty { return (indices, []) }
         var filled: [Int] = []
-        for (index, place) in places.enumerated() where failed[index] == nil {
+        for (row, index) in indices.enumerated() where failed[row] == nil {
             if let base = samples.baseAddress {
-                (base + filled.count * bytesPerImage).update(from: base + index * bytesPerImage, count: bytesPerImage)
+                (base + filled.count * bytesPerImage).update(from: base + row * bytesPerImage, count: bytesPerImage)
             }
-            filled.append(place)
+            filled.append(index)
         }
-        vanished.withLock { vanished in for (index, reason) in failed { vanished[places[index]] = reason } }
-        let lost = failed.sorted { $0.key < $1.key }
-        return (filled, lost.map { SkippedImage(url: items[places[$0.key]].url, reason: $0.value) })
+        unreadable.withLock { unreadable in for (row, reason) in failed { unreadable[indices[row]] = reason } }
+        let skipped = failed.sorted { $0.key < $1.key }
+        return (filled, skipped.map { SkippedImage(url: items[indices[$0.key]].url, reason: $0.value) })
     }
 
-    /// Reads all images, keeps the first of them, and gives the errors of those that cannot be read by their places.
+    /// Reads all images, caches as many as fit, and returns the errors of the unreadable images by index.
     private static func read(
-        _ items: [ImageFolder.Item], _ preprocessing: Preprocessing, workers: Workers, into kept: ImageStore,
+        _ items: [ImageFolder.Item], _ preprocessing: Preprocessing, workers: Workers, into cache: ImageStore,
         onRead: (Int) -> Void
     ) -> [Int: ImageError] {
         let failures = Mutex<[Int: ImageError]>([:])
-        _ = workers.parallelMap(items.count, onProgress: onRead) { place in
+        _ = workers.parallelMap(items.count, onProgress: onRead) { index in
             do throws(ImageError) {
-                let image = try preprocessing.prepare(items[place].url)
-                if place < kept.capacity { kept[place] = image }
+                let image = try preprocessing.prepare(items[index].url)
+                if index < cache.capacity { cache[index] = image }
             } catch {
-                failures.withLock { $0[place] = error }
+                failures.withLock { $0[index] = error }
             }
         }
         return failures.withLock { $0 }

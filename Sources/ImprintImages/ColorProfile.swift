@@ -1,19 +1,19 @@
 internal import CLCMS
 internal import Synchronization
 
-/// What a file says its samples mean.
+/// The colour space of a file's samples, as the file describes it.
 enum ColorDescription: Hashable, Sendable {
     /// An embedded ICC profile.
     case profile([UInt8])
     /// Code points of ITU-T H.273, as in HEIC (nclx) and PNG (cICP).
     case codePoints(primaries: Int, transfer: Int)
-    /// Light is the sample to the power of `gamma` (nil: sRGB's curve); of the chromaticities, nil are sRGB's.
+    /// A gamma and chromaticities; a nil gamma is the curve of sRGB, nil chromaticities are those of sRGB.
     case gamma(Double?, Chromaticities?)
-    /// Something that cannot be used, and why.
+    /// A description that cannot be used, with the reason.
     case unusable(String)
 }
 
-/// Where white and the three primaries lie, as CIE 1931 x and y.
+/// The chromaticities of white and the three primaries, as CIE 1931 x and y.
 struct Chromaticities: Hashable, Sendable {
     let white, red, green, blue: Point
 
@@ -31,7 +31,7 @@ struct Chromaticities: Hashable, Sendable {
     private static let d65 = (0.3127, 0.3290)
     static let sRGB = Chromaticities(white: d65, red: (0.64, 0.33), green: (0.30, 0.60), blue: (0.15, 0.06))
 
-    /// Those of the code points for primaries that photos use (ITU-T H.273, table 2).
+    /// The chromaticities by code point, for the primaries that photos use (ITU-T H.273, table 2).
     static let ofCodePoints: [Int: Chromaticities] = [
         1: sRGB,
         2: sRGB,  // unspecified
@@ -41,7 +41,7 @@ struct Chromaticities: Hashable, Sendable {
         12: Chromaticities(white: d65, red: (0.680, 0.320), green: (0.265, 0.690), blue: (0.150, 0.060)),
     ]
 
-    /// Whether the points span colours at all; numbers from a file may not.
+    /// Whether the points span a colour gamut; values from a file may not.
     var isSound: Bool {
         let points = [white, red, green, blue]
         let area = (green.x - red.x) * (blue.y - red.y) - (blue.x - red.x) * (green.y - red.y)
@@ -49,29 +49,29 @@ struct Chromaticities: Hashable, Sendable {
     }
 }
 
-/// Which kind of samples a file stores.
+/// The kind of samples in a file.
 enum ColorModel: Hashable, Sendable {
-    /// One channel, which is decoded as three equal ones.
+    /// One channel, decoded as three equal channels.
     case grey
     case rgb
-    /// Four channels; 0 is no ink.
+    /// Four channels; 0 means no ink.
     case cmyk
 }
 
-/// The way from the colours of a file to sRGB, through Little CMS; perceptual intent, 8 bits in and out.
+/// The conversion from the colours of a file to sRGB with Little CMS: perceptual intent, 8 bits in and out.
 ///
-/// A folder of photos has few distinct profiles, so that each is made ready once and kept.
+/// A folder of photos has few distinct profiles, so each conversion is set up once and cached.
 final class ColorProfile: Sendable {
-    /// What the profile calls itself; nil where the file says nothing of its colours that can be read.
+    /// The name in the profile; nil if the file has no readable colour description.
     let name: String?
-    /// Why the samples are taken for sRGB although the file says otherwise; nil where all is well.
+    /// The reason why the samples count as sRGB although the file describes other colours; nil if there is no problem.
     let problem: String?
     private let conversion: Conversion
 
     private enum Conversion: Sendable {
-        /// The samples are sRGB, or must be taken for it.
+        /// The samples are sRGB or count as sRGB.
         case none
-        /// The red, green and blue of each of the 256 values of grey.
+        /// The red, green and blue of each of the 256 grey levels.
         case table([UInt8])
         case rgb(Transform, withAlpha: Transform)
         case cmyk(Transform)
@@ -84,21 +84,21 @@ final class ColorProfile: Sendable {
 
     private static let known = Mutex<[Key: ColorProfile]>([:])
     private static let knownLimit = 64
-    /// The most bytes of a profile: those of printing presses have up to some 3 MB.
+    /// The maximum size of a profile in bytes; profiles of printing presses have up to about 3 MB.
     private static let profileLimit = 4 << 20
 
-    /// The profile for samples of a kind; without a description they are sRGB.
+    /// The profile for samples of a colour model; nil without a description, because the samples are then sRGB.
     static func of(_ description: ColorDescription?, model: ColorModel) -> ColorProfile? {
         guard var description else { return nil }
         if case .profile(let bytes) = description, bytes.count > profileLimit {
             description = .unusable("the ICC profile has \(bytes.count) bytes, expected at most \(profileLimit)")
         }
         let key = Key(description: description, model: model)
-        // Made within the lock: threads that meet a profile at the same time wait for one of them.
+        // Created within the lock, so that threads that need the same profile wait for the first of them.
         return known.withLock { known in
             if let profile = known[key] { return profile }
             let profile = ColorProfile(description, model: model)
-            // Files without end, each with a profile of its own, must not fill the memory.
+            // Many files with different profiles must not fill the memory.
             if known.count >= knownLimit { known.removeAll() }
             known[key] = profile
             return profile
@@ -138,24 +138,24 @@ final class ColorProfile: Sendable {
         case (.cmyk, cmsSigCmykData):
             return .cmyk(try Transform(profile, input: Format.cmyk, output: Format.rgb))
         default:
-            throw Unusable("the profile is made for samples of another kind")
+            throw Unusable("the profile is for another colour model")
         }
     }
 
-    /// Whether two lists differ by rounding alone: what such a profile describes is sRGB.
+    /// Whether two lists differ only by rounding; then the profile describes sRGB.
     private static func isNearlyEqual(_ a: [UInt8], _ b: [UInt8]) -> Bool {
         zip(a, b).allSatisfy { abs(Int($0) - Int($1)) <= 1 }
     }
 
-    /// The image in sRGB; alpha stays as it is.
+    /// The image in sRGB; alpha does not change.
     func convert(_ image: RasterImage) -> RasterImage {
         var image = image
         switch conversion {
         case .none, .cmyk: break
         case .table(let table):
             for pixel in stride(from: 0, to: image.samples.count, by: image.channels) {
-                let place = 3 * Int(image.samples[pixel])
-                for channel in 0..<3 { image.samples[pixel + channel] = table[place + channel] }
+                let offset = 3 * Int(image.samples[pixel])
+                for channel in 0..<3 { image.samples[pixel + channel] = table[offset + channel] }
             }
         case .rgb(let opaque, let withAlpha):
             (image.channels == 4 ? withAlpha : opaque).convert(&image.samples, bytesPerPixel: image.channels)
@@ -163,21 +163,21 @@ final class ColorProfile: Sendable {
         return image
     }
 
-    /// The sRGB samples of CMYK ones; nil where the profile cannot tell.
+    /// Converts CMYK samples to sRGB; nil if the profile is not for CMYK.
     func convert(cmyk samples: [UInt8]) -> [UInt8]? {
         guard case .cmyk(let transform) = conversion else { return nil }
         return transform.converted(samples, bytesPerPixel: 4)
     }
 }
 
-/// Why a profile cannot be used.
+/// The error of a profile that cannot be used.
 private struct Unusable: Error {
     let reason: String
 
     init(_ reason: String) { self.reason = reason }
 }
 
-/// The layouts of samples, as lcms2.h packs them: its macros do not reach Swift.
+/// The sample layouts of lcms2.h, whose macros Swift cannot import.
 private enum Format {
     static let grey = of(colorSpace: 3, channels: 1)
     static let rgb = of(colorSpace: 4, channels: 3)
@@ -189,7 +189,7 @@ private enum Format {
     }
 }
 
-/// A profile while it is open.
+/// An open profile.
 private final class OpenProfile {
     let handle: cmsHPROFILE
     let name: String
@@ -207,22 +207,22 @@ private final class OpenProfile {
             name = Self.description(of: profile) ?? "a profile without a name"
         case .codePoints(let primaries, let transfer):
             guard let chromaticities = Chromaticities.ofCodePoints[primaries] else {
-                throw Unusable("colour primaries \(primaries) of ITU-T H.273 are not known")
+                throw Unusable("colour primaries \(primaries) of ITU-T H.273 are not supported")
             }
             let curve: Curve
             switch transfer {
-            // Cameras' and video's curves differ from sRGB's by what a viewer in the dark needs; photos are shown alike.
+            // The curves of cameras and video differ from that of sRGB for viewing in the dark; photos are shown alike.
             case 1, 2, 6, 13, 14, 15: curve = .sRGB
             case 4: curve = .gamma(2.2)
             case 5: curve = .gamma(2.8)
             case 8: curve = .gamma(1)
             case 16, 18: throw Unusable("the picture is in high dynamic range, which is not tone-mapped")
-            default: throw Unusable("transfer characteristics \(transfer) of ITU-T H.273 are not known")
+            default: throw Unusable("transfer characteristics \(transfer) of ITU-T H.273 are not supported")
             }
             handle = try Self.make(chromaticities, curve)
             name = primaries == 1 && curve == .sRGB ? "sRGB" : "H.273 primaries \(primaries) transfer \(transfer)"
         case .gamma(let gamma, let chromaticities):
-            // Outside of this range a gamma is a mistake: libpng's own limits.
+            // The limits of libpng: a gamma outside of this range is a mistake.
             if let gamma, !(0.01...100).contains(gamma) { throw Unusable("a gamma of \(gamma) is out of range") }
             handle = try Self.make(chromaticities ?? .sRGB, gamma.map { .gamma($0) } ?? .sRGB)
             name = "gamma and chromaticities of a PNG"
@@ -280,7 +280,7 @@ private final class Transform: @unchecked Sendable {
 
     deinit { cmsDeleteTransform(handle) }
 
-    /// Converts pixels if they are; both formats have the same size.
+    /// Converts pixels in place; both formats have the same size.
     func convert(_ samples: inout [UInt8], bytesPerPixel: Int) {
         let pixels = UInt32(samples.count / bytesPerPixel)
         samples.withUnsafeMutableBufferPointer { cmsDoTransform(handle, $0.baseAddress, $0.baseAddress, pixels) }

@@ -1,14 +1,14 @@
 internal import CPNG
 package import Foundation
 
-/// Many images on one, to look over a data set.
+/// A contact sheet: many images in one, to review a data set.
 package enum ContactSheet {
-    /// Lays `images` out in rows of `columns`, each in a cell as large as the largest, 4 pixels apart on mid grey.
+    /// Arranges `images` in rows of `columns`, in cells of the size of the largest image, 4 pixels apart on mid grey.
     ///
     /// - Parameters:
-    ///   - images: At least one; grey images are shown as such, transparent ones on white.
+    ///   - images: At least one image; transparent images are shown on white.
     ///   - columns: At least 1.
-    ///   - gapAfterFirstColumn: By how much the others stand apart from the first column, in pixels.
+    ///   - gapAfterFirstColumn: The additional gap after the first column, in pixels.
     /// - Returns: An image of 3 channels.
     package static func make(_ images: [RasterImage], columns: Int, gapAfterFirstColumn: Int = 0) -> RasterImage {
         precondition(!images.isEmpty, "a contact sheet needs at least one image")
@@ -23,12 +23,12 @@ package enum ContactSheet {
         for (index, image) in images.enumerated() {
             let (row, column) = index.quotientAndRemainder(dividingBy: columns)
             let left = column * cellWidth + gap + (column > 0 ? gapAfterFirstColumn : 0)
-            sheet.place(image, left: left, top: row * cellHeight + gap)
+            sheet.paste(image, left: left, top: row * cellHeight + gap)
         }
         return sheet
     }
 
-    /// Encodes a sheet as PNG or JPEG, with a comment by which `wrote(_:)` recognizes it.
+    /// Encodes a sheet as PNG or JPEG, with a comment that `wrote(_:)` recognizes.
     ///
     /// - Parameters:
     ///   - sheet: The image from `make(_:columns:gapAfterFirstColumn:)`.
@@ -67,13 +67,13 @@ package enum ContactSheet {
     /// A COM segment (ITU-T T.81, B.2.4.5): marker, length with these two bytes, text.
     private static let jpegComment: [UInt8] = [0xFF, 0xFE, 0, UInt8(comment.count + 2)] + comment
 
-    private static func bigEndian(_ number: UInt32) -> [UInt8] {
-        stride(from: 24, through: 0, by: -8).map { UInt8(truncatingIfNeeded: number >> UInt32($0)) }
+    private static func bigEndian(_ value: UInt32) -> [UInt8] {
+        stride(from: 24, through: 0, by: -8).map { UInt8(truncatingIfNeeded: value >> UInt32($0)) }
     }
 }
 
 extension RasterImage {
-    fileprivate mutating func place(_ image: RasterImage, left: Int, top: Int) {
+    fileprivate mutating func paste(_ image: RasterImage, left: Int, top: Int) {
         for row in 0..<image.height {
             for column in 0..<image.width {
                 let source = (row * image.width + column) * image.channels

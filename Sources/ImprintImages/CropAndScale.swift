@@ -1,4 +1,4 @@
-/// How an image is brought to the size that a network takes; the three rules of Vision.
+/// How an image is scaled to the input size of a network; the three options of Vision.
 public enum CropAndScale: String, Codable, CaseIterable, Sendable {
     /// Scale so that the shorter side fits, keep the aspect ratio, and cut the middle out of the longer side.
     case centerCrop = "center-crop"
@@ -9,12 +9,12 @@ public enum CropAndScale: String, Codable, CaseIterable, Sendable {
 
     /// The image cropped and scaled to `width` x `height` pixels, with as many channels as before.
     ///
-    /// Samples are weighted by a triangle (`1 − |t|`) whose half-width is one source pixel when enlarging, which is
-    /// bilinear interpolation, and one target pixel when shrinking, which keeps fine detail from turning into false
-    /// patterns; Pillow calls it antialiased bilinear. Transparent pixels do not tint their neighbours.
+    /// The filter is antialiased bilinear, as in Pillow: a triangle (`1 − |t|`) whose half-width is one source pixel if the
+    /// image is enlarged (bilinear interpolation), and one target pixel if it is reduced (which avoids aliasing). Transparent
+    /// pixels do not tint their neighbours.
     ///
-    /// - Parameter padding: The grey (0 black … 255 white) around an image that `scaleFit` does not fill; with 4
-    ///   channels that part is transparent.
+    /// - Parameter padding: The grey level (0 black … 255 white) around an image that `scaleFit` does not fill; with 4
+    ///   channels the padding is transparent.
     public func apply(_ image: RasterImage, width: Int, height: Int, padding: UInt8 = 0) -> RasterImage {
         precondition(width > 0 && height > 0, "an image has at least one pixel, not \(width)x\(height)")
         let (scaleX, scaleY) = (Double(width) / Double(image.width), Double(height) / Double(image.height))

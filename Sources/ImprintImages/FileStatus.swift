@@ -1,13 +1,13 @@
 package import Foundation
 
-/// What a path leads to, symbolic links followed.
+/// The kind and size of the file or folder at a path; follows symbolic links.
 package struct FileStatus {
     package let isFile: Bool
     package let isFolder: Bool
     /// The length of the file, in bytes.
     package let size: Int
 
-    /// The status of what is at `url`; nil if there is nothing, or no permission to look.
+    /// Reads the status; nil if nothing is at `url`, or if permissions do not allow reading it.
     package init?(_ url: URL) {
         var status = stat()
         guard stat(url.displayPath, &status) == 0 else { return nil }
@@ -17,9 +17,9 @@ package struct FileStatus {
     }
 }
 
-/// What the system says of a failure, without the full stop: it becomes a part of a sentence.
+/// The system's message of an error, without the full stop, as part of a sentence.
 package func reason(of error: any Error) -> String {
-    // Foundation's own words leave out what the system said.
+    // The message of Foundation omits that of the system.
     if let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError, cause.domain == NSPOSIXErrorDomain {
         return String(cString: strerror(Int32(cause.code)))
     }

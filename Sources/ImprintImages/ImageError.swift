@@ -1,33 +1,33 @@
 public import Foundation
 public import ImprintCore
 
-/// Why an image file or a folder of images could not be used.
+/// An image file or a folder of images that cannot be used.
 ///
-/// The text of each case names the file, what was found, what was expected and what to do about it.
+/// The text of each case names the file, the finding, the expectation and the remedy.
 public enum ImageError: DescribedError, Equatable, Sendable {
-    /// The file cannot be opened or read; `reason` is the system's.
+    /// The file cannot be opened or read; `reason` comes from the operating system.
     case unreadable(file: URL, reason: String)
-    /// The file cannot be written; `reason` is the system's.
+    /// The file cannot be written; `reason` comes from the operating system.
     case unwritable(file: URL, reason: String)
-    /// The image cannot be made into a file of the given format; `reason` is the encoder's.
+    /// The image cannot be encoded in the given format; `reason` comes from the encoder.
     case unencodable(format: String, reason: String)
-    /// The content of the file is not that of an image; `found` says what it is ("text", "an empty file").
+    /// The file is not an image; `found` describes its content ("text", "an empty file").
     case notAnImage(file: URL, found: String)
-    /// The file is an image of a kind that is not read or written; `what` names it ("GIF", "12 bits a sample").
-    case unsupported(file: URL, what: String)
-    /// The file is of a kind that is read in general, but not by this build or on this machine; `reason` says why.
+    /// The file is an image of an unsupported kind; `found` names it ("GIF", "12 bits a sample").
+    case unsupported(file: URL, found: String)
+    /// The format is supported, but not by this build or on this machine; `reason` explains why.
     case missingDecoder(file: URL, format: ImageFormat, reason: String)
-    /// The image data ends early or is damaged, so that a part of the picture is missing; `reason` is the decoder's.
+    /// The image data ends early or is damaged, so that a part of the picture is missing; `reason` comes from the decoder.
     case truncated(file: URL, reason: String)
     /// The image claims more pixels than `limit`.
     case tooLarge(file: URL, width: Int, height: Int, limit: Int)
-    /// The image cannot be decoded in the memory that is available; `reason` says how much it needs.
+    /// The image cannot be decoded in the available memory; `reason` states how much it needs.
     case outOfMemory(file: URL, reason: String)
-    /// Pixels in memory are not those of a picture.
+    /// The pixels in memory do not match their size or layout.
     case invalidPixels(found: String, expected: String)
-    /// There is nothing at the path of the folder.
+    /// The folder does not exist.
     case missingFolder(folder: URL)
-    /// The path of the folder leads to a file.
+    /// The path of the folder is that of a file.
     case notAFolder(file: URL)
     /// The folder holds neither sub-folders nor images.
     case emptyFolder(folder: URL)
@@ -35,20 +35,20 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     case noClassFolders(folder: URL, images: Int)
     /// The folder holds fewer classes than needed; `found` are their names.
     case tooFewClasses(folder: URL, found: [String], minimum: Int)
-    /// The names of two sub-folders look the same and differ only in how their characters are composed.
+    /// The names of two sub-folders look the same and differ only in their Unicode normalization.
     case equalNames(folder: URL, names: [String])
     /// The sub-folder of a class holds no image.
     case classWithoutImages(folder: URL, label: String)
     /// The folder contains a name that is not UTF-8; in `name`, other bytes than printable ASCII are written as `\xE9`.
     case undecodableName(folder: URL, name: String)
-    /// A folder that photos are wanted from, whatever they are called, has none; `reason` says why.
+    /// A folder of photos without labels has no photos; `reason` explains why.
     case missingImages(folder: URL, reason: String)
     /// None of the images of a label can be read; `skipped` are those of this label.
     case noReadableImages(label: String, skipped: [SkippedImage])
     /// More than half of the images cannot be read.
     case tooManyUnreadable(images: Int, skipped: [SkippedImage])
-    /// A word names no way to vary an image.
-    case unknownAugmentation(word: String, known: [String])
+    /// No augmentation has this name.
+    case unknownAugmentation(name: String, known: [String])
 }
 
 extension ImageError {
@@ -64,15 +64,15 @@ extension ImageError {
         case .notAnImage(let file, let found):
             "\(file.displayPath): expected an image (\(ImageFormat.list)), found \(found). "
                 + "Remove the file or replace it."
-        case .unsupported(let file, let what):
-            "\(file.displayPath): found \(what), which is not supported. "
+        case .unsupported(let file, let found):
+            "\(file.displayPath): found \(found), which is not supported. "
                 + "Convert it to JPEG, PNG or WebP, 8 bits a sample."
         case .missingDecoder(let file, let format, let reason):
             "\(file.displayPath): found \(format.rawValue), which cannot be decoded: \(reason). "
-                + "Mend that, or convert the photo to JPEG."
+                + "Fix that, or convert the photo to JPEG."
         case .truncated(let file, let reason):
             "\(file.displayPath): the image is cut short or damaged (\(reason)). "
-                + "Copy it again from where it came from, or remove it."
+                + "Copy it again from its source, or remove it."
         case .tooLarge(let file, let width, let height, let limit):
             "\(file.displayPath): the image has \(width)x\(height) pixels, expected at most "
                 + "\(limit / 1_000_000) million. Scale it down."
@@ -80,7 +80,8 @@ extension ImageError {
             "\(file.displayPath): there is not enough memory to decode the image: \(reason). "
                 + "Scale it down, or close other programs."
         case .invalidPixels(let found, let expected):
-            "The pixels in memory are no picture: found \(found), expected \(expected). Check width, height, layout and bytes per row."
+            "The pixel buffer is invalid: found \(found), expected \(expected). "
+                + "Check width, height, layout and bytes per row."
         case .missingFolder(let folder):
             "\(folder.displayPath) does not exist, expected a folder with one sub-folder of images per label. "
                 + "Check the path."
@@ -90,18 +91,20 @@ extension ImageError {
             "\(folder.displayPath) holds neither sub-folders nor images, expected one sub-folder of images per label."
         case .noClassFolders(let folder, let images):
             "\(folder.displayPath) holds \(images == 1 ? "1 image" : "\(images) images") and no sub-folders. "
-                + "Put the images into one sub-folder per label, which is its name."
+                + "Put the images into one sub-folder per label, named like the label."
         case .tooFewClasses(let folder, let found, let minimum):
             "\(folder.displayPath) holds \(found.count) of at least \(minimum) sub-folders of labels"
                 + (found.isEmpty ? "" : " (\(found.joined(separator: ", ")))")
                 + ". Add a sub-folder of images for each further label."
         case .equalNames(let folder, let names):
-            "\(folder.displayPath) has \(names.count) sub-folders that look the same, \"\(names.joined(separator: "\" and \""))\", "
-                + "composed of different characters. Merge or rename them."
+            "\(folder.displayPath) has \(names.count) sub-folders that look the same, "
+                + "\"\(names.joined(separator: "\" and \""))\", but consist of different Unicode characters. "
+                + "Merge or rename them."
         case .classWithoutImages(let folder, let label):
             "\(folder.displayPath): the sub-folder of the label \"\(label)\" has no images. Add some, or remove it."
         case .undecodableName(let folder, let name):
-            "\(folder.displayPath): the folder contains the name \"\(name)\", which is not UTF-8. Expected names in UTF-8. Rename it."
+            "\(folder.displayPath): the folder contains the name \"\(name)\", which is not UTF-8. "
+                + "Expected names in UTF-8. Rename it."
         case .missingImages(let folder, let reason):
             "\(folder.displayPath): expected a folder of photos, but \(reason). Check the path."
         case .noReadableImages(let label, let skipped):
@@ -109,13 +112,13 @@ extension ImageError {
                 + Self.examples(skipped)
         case .tooManyUnreadable(let images, let skipped):
             "\(skipped.count) of \(images) images cannot be read, expected at most half. " + Self.examples(skipped)
-        case .unknownAugmentation(let word, let known):
-            "There is no augmentation \"\(word)\"; expected words of \(known.joined(separator: ", ")), with commas between, "
-                + "or none alone."
+        case .unknownAugmentation(let name, let known):
+            "There is no augmentation \"\(name)\". Expected none, or names separated by commas: "
+                + "\(known.joined(separator: ", "))."
         }
     }
 
-    /// The first few images that were left out, with their reasons.
+    /// The first few skipped images, with their reasons.
     private static func examples(_ skipped: [SkippedImage]) -> String {
         skipped.prefix(3).map { "\($0.reason)" }.joined(separator: " ")
             + (skipped.count > 3 ? " And \(skipped.count - 3) more." : "")
@@ -123,6 +126,6 @@ extension ImageError {
 }
 
 extension URL {
-    /// The path as a person would type it.
+    /// The path without percent encoding, as a person types it.
     package var displayPath: String { path(percentEncoded: false) }
 }

@@ -5,12 +5,12 @@ internal import ImprintCore
 public struct ImageFolder: Sendable {
     /// One labelled image file.
     public struct Item: Sendable, Hashable {
-        /// Where the file is.
+        /// The file.
         public let url: URL
         /// The index of its class in `ImageFolder.labels`.
         public let label: Int
 
-        /// Makes an item of a file and the index of its class.
+        /// Creates an item from a file and the index of its class.
         public init(url: URL, label: Int) {
             self.url = url
             self.label = label
@@ -23,11 +23,11 @@ public struct ImageFolder: Sendable {
     public private(set) var labels: [String]
     /// The image files, by label and then by path, in the order of Unicode scalars.
     public let items: [Item]
-    /// The files that were left out: those that are no images, and those beside the sub-folders of the classes.
+    /// The ignored files: files that are not images, and files beside the sub-folders of the classes.
     public let ignored: [URL]
     /// The SHA-256 digest of a line "path, tab, size in bytes" for every item, in hexadecimal; see docs/weights-file.md.
     ///
-    /// It tells whether a data set has the files that a model was trained on, without reading them.
+    /// It identifies the files that a model was trained on without reading them.
     public let digest: String
 
     /// The path of one of the items, relative to the folder.
@@ -37,14 +37,14 @@ public struct ImageFolder: Sendable {
 
     /// Finds the images in the sub-folders of `url`.
     ///
-    /// Each sub-folder is a class, and the images in its own sub-folders belong to it. A file counts as an image by the
-    /// extension of its name or else by its content; whether it can be decoded shows later. Hidden files, and those
-    /// that systems leave behind (Thumbs.db, …), do not exist here. Symbolic links to files and to the folders of
-    /// classes are followed; links to folders further down are left out, for they could lead in circles.
+    /// Each sub-folder is a class, which includes the images in its own sub-folders. A file counts as an image by the
+    /// extension of its name or else by its content; it is not decoded. Hidden files and system files (Thumbs.db, …) are
+    /// skipped. Symbolic links to files and to class folders are followed; links to deeper folders are skipped because they
+    /// could form cycles.
     ///
-    /// - Parameter minimumClasses: How many classes are needed: 2 to train, 1 may do to evaluate.
-    /// - Throws: `ImageError` if the folder is missing, a file or empty, holds no class folders or too few, or where
-    ///   a class has no images.
+    /// - Parameter minimumClasses: The minimum number of classes: 2 for training, 1 is enough for evaluation.
+    /// - Throws: `ImageError` if the folder is missing, a file or empty, if it holds no class folders or too few, or if a
+    ///   class has no images.
     public init(at url: URL, minimumClasses: Int = 2) throws(ImageError) {
         guard let status = FileStatus(url) else { throw .missingFolder(folder: url) }
         guard status.isFolder else { throw .notAFolder(file: url) }
@@ -56,15 +56,64 @@ public struct ImageFolder: Sendable {
         guard root.folders.count >= minimumClasses else {
             throw .tooFewClasses(folder: url, found: root.folders, minimum: minimumClasses)
         }
-        // Strings are equal where people see the same, so that a model could not tell such labels apart.
+        // Swift compares strings by canonical equivalence, so such labels would be the same.
         let byName = Dictionary(grouping: root.folders) { $0 }
         if let twins = byName.values.first(where: { $0.count > 1 }) { throw .equalNames(folder: url, names: twins) }
+        var classes: [(label: String, paths: [String])] = []
+        for name in root.folders { classes.append((name, try filePaths(below: name, in: url))) }
+        try self.init(url, classes, ignored: root.files.map { url.appending(path: $0) })
+    }
+
+    /// Finds the photos for a logo detector in a folder.
+    ///
+    /// A sub-folder with the name of a logo has the photos that show this logo. All other images, in other sub-folders at any
+    /// depth or directly in the folder, are background photos, which show none of the logos. Their label is the name of the
+    /// only other sub-folder, or else `noLogoLabel`.
+    /// - Parameter logos: The labels of the logos.
+    /// - Throws: `ImageError` if the folder is missing, a file or without images, or if the sub-folder of a logo has no images.
+    public init(at url: URL, logos: [String]) throws(ImageError) {
+        guard let status = FileStatus(url) else { throw .missingFolder(folder: url) }
+        guard status.isFolder else { throw .notAFolder(file: url) }
+        let root = try FolderListing(url)
+        let others = root.folders.filter { !logos.contains($0) }
+        var classes: [(label: String, paths: [String])] = []
+        for name in root.folders where logos.contains(name) {
+            classes.append((name, try filePaths(below: name, in: url)))
+        }
+        var background = root.files
+        for name in others { background += try filePaths(below: name, in: url) }
+        if background.contains(where: { isImage(url.appending(path: $0)) }) {
+            let label = others.count == 1 ? others[0] : Self.noLogoLabel
+            guard !logos.contains(label) else { throw .equalNames(folder: url, names: [label, label]) }
+            classes.append((label, background.sorted(by: precedes)))
+        } else if classes.isEmpty {
+            throw .emptyFolder(folder: url)
+        }
+        try self.init(url, classes.sorted { precedes($0.label, $1.label) }, ignored: [])
+    }
+
+    /// The label of photos that show no logo, if no folder gives them another.
+    public static let noLogoLabel = "none"
+
+    /// Makes a data set without photos.
+    package init(withoutPhotosOf labels: [String]) {
+        url = URL(filePath: "/")
+        self.labels = labels
+        items = []
+        ignored = []
+        digest = SHA256().hexadecimal
+    }
+
+    /// Makes a folder of classes, each with the paths of its files relative to the folder.
+    private init(
+        _ url: URL, _ classes: [(label: String, paths: [String])], ignored others: [URL]
+    ) throws(ImageError) {
         var items: [Item] = []
-        var ignored = root.files.map { url.appending(path: $0) }
+        var ignored = others
         var hash = SHA256()
-        for (label, name) in root.folders.enumerated() {
+        for (label, (name, paths)) in classes.enumerated() {
             let countBefore = items.count
-            for path in try filePaths(below: name, in: url) {
+            for path in paths {
                 let file = url.appending(path: path)
                 guard isImage(file) else {
                     ignored.append(file)
@@ -76,7 +125,7 @@ public struct ImageFolder: Sendable {
             guard items.count > countBefore else { throw .classWithoutImages(folder: url, label: name) }
         }
         self.url = url
-        labels = root.folders
+        labels = classes.map(\.label)
         self.items = items
         self.ignored = ignored
         digest = hash.hexadecimal
@@ -84,14 +133,14 @@ public struct ImageFolder: Sendable {
 }
 
 extension ImageFolder {
-    /// The same images, and labels that none of them bears; these come last, so that every item keeps the index of its own.
+    /// Adds labels without images at the end, so that the labels of all items keep their indices.
     package func adding(labels new: [String]) -> ImageFolder {
         var folder = self
         folder.labels += new.filter { !labels.contains($0) }
         return folder
     }
 
-    /// The same images, whose classes have other names: one for each of `labels`, in their order.
+    /// The same images with new class names, one for each of `labels`, in their order.
     package func renaming(labels new: [String]) -> ImageFolder {
         var folder = self
         folder.labels = new
@@ -104,10 +153,10 @@ extension ImageFolder {
         return SHA256.hexadecimal(of: Array(lines.joined().utf8))
     }
 
-    /// All images in a folder and in those below it, whatever they are called, in the order of Unicode scalars.
+    /// All images in a folder and its sub-folders, in the order of Unicode scalars of their paths.
     ///
-    /// Hidden files are left out, and so are links to folders.
-    /// - Throws: `ImageError` if the folder is missing, a file, or holds no images.
+    /// Hidden files and links to folders are skipped.
+    /// - Throws: `ImageError` if the folder is missing, a file, or without images.
     public static func images(in folder: URL) throws(ImageError) -> [URL] {
         guard let status = FileStatus(folder) else { throw .missingImages(folder: folder, reason: "it does not exist") }
         guard status.isFolder else { throw .missingImages(folder: folder, reason: "it is a file") }
@@ -117,7 +166,7 @@ extension ImageFolder {
     }
 }
 
-/// The relative paths of all files below the folder `path` of `root` (itself where empty), in the order of Unicode scalars.
+/// The relative paths of all files below the folder `path` of `root` (`root` itself if empty), in the order of Unicode scalars.
 func filePaths(below path: String, in root: URL) throws(ImageError) -> [String] {
     var paths: [String] = []
     var pending = [path]
@@ -130,7 +179,7 @@ func filePaths(below path: String, in root: URL) throws(ImageError) -> [String] 
     return paths.sorted(by: precedes)
 }
 
-/// The names of the files and folders directly in a folder, links followed and hidden ones left out, in order.
+/// The names of the files and folders directly in a folder, in order; follows links and skips hidden files.
 struct FolderListing {
     var files: [String] = []
     var folders: [String] = []
@@ -147,9 +196,9 @@ struct FolderListing {
 }
 
 extension FolderListing {
-    /// The names in a folder, as the file system has them.
+    /// The names in a folder, exactly as stored in the file system.
     ///
-    /// `FileManager` leaves out or changes names that are not UTF-8, which would silently drop a label or photos.
+    /// `FileManager` omits or changes names that are not UTF-8, which would silently drop a label or photos.
     private static func names(in url: URL) throws(ImageError) -> [String] {
         guard let stream = opendir(url.displayPath) else {
             throw .unreadable(file: url, reason: String(cString: strerror(errno)))
@@ -159,11 +208,11 @@ extension FolderListing {
         while true {
             errno = 0
             guard let entry = readdir(stream) else { break }
-            // Read if it is: an entry is only as long as its name.
+            // Read in place, because an entry is only as long as its name.
             let start = UnsafeRawPointer(entry) + (MemoryLayout<dirent>.offset(of: \.d_name) ?? 0)
             let bytes = Array(
                 UnsafeRawBufferPointer(start: start, count: strlen(start.assumingMemoryBound(to: CChar.self))))
-            // Hidden files do not count, whatever they are called.
+            // Hidden files are skipped even if their names are not UTF-8.
             if bytes.first == UInt8(ascii: ".") { continue }
             guard let name = String(validating: bytes, as: UTF8.self) else {
                 throw .undecodableName(folder: url, name: escaped(bytes))
@@ -174,7 +223,7 @@ extension FolderListing {
         return names
     }
 
-    /// A name whose bytes that are no printable ASCII characters are written as `\xE9`, and a backslash as `\x5C`.
+    /// Escapes all bytes of a name except printable ASCII as `\xE9`, and a backslash as `\x5C`.
     private static func escaped(_ name: [UInt8]) -> String {
         name.map { byte in
             if (0x20..<0x7F).contains(byte), byte != UInt8(ascii: "\\") { return String(UnicodeScalar(byte)) }
@@ -183,7 +232,7 @@ extension FolderListing {
     }
 }
 
-/// Whether a name is that of a hidden file, or of one that a system leaves behind for itself.
+/// Whether a name is that of a hidden file or of a system file.
 private func isHidden(_ name: String) -> Bool {
     name.hasPrefix(".")
         || ["thumbs.db", "ehthumbs.db", "desktop.ini", "__macosx", "icon\r"].contains(name.lowercased())
@@ -193,7 +242,7 @@ private func isLink(_ url: URL) -> Bool {
     (try? FileManager.default.destinationOfSymbolicLink(atPath: url.displayPath)) != nil
 }
 
-/// Whether a file counts as an image: by the extension of its name, or else by how its content begins.
+/// Whether a file counts as an image, by the extension of its name or else by the start of its content.
 func isImage(_ url: URL) -> Bool {
     let extensions: Set = [
         "jpg", "jpeg", "jpe", "jfif", "png", "webp", "heic", "heif", "avif", "gif", "bmp", "tif", "tiff",

@@ -1,6 +1,6 @@
-/// A rectangle in a picture, as shares of its width and height, from the upper left corner of the upright picture.
+/// A rectangle in a picture, in fractions of its width and height, from the upper left corner of the upright picture.
 ///
-/// Vision measures from the lower left corner: there, `y` is 1 − `y` − `height` of this.
+/// Vision measures from the lower left corner; there, `y` is 1 − `y` − `height` of this rectangle.
 public struct NormalizedRectangle: Codable, Hashable, Sendable {
     /// The left edge, 0…1.
     public let x: Float
@@ -11,7 +11,7 @@ public struct NormalizedRectangle: Codable, Hashable, Sendable {
     /// The height, 0…1.
     public let height: Float
 
-    /// Makes a rectangle.
+    /// Creates a rectangle.
     public init(x: Float, y: Float, width: Float, height: Float) {
         (self.x, self.y, self.width, self.height) = (x, y, width, height)
     }
@@ -19,35 +19,35 @@ public struct NormalizedRectangle: Codable, Hashable, Sendable {
     /// The whole picture.
     public static let all = NormalizedRectangle(x: 0, y: 0, width: 1, height: 1)
 
-    /// Whether it is a part of a picture: of some size, and nowhere outside by more than a rounding error.
+    /// Whether the rectangle is not empty and lies inside the picture, except for rounding errors.
     package var isWithinPicture: Bool {
         let slack: Float = 1e-5
-        // Comparisons with what is no number are false.
+        // Comparisons with NaN are false.
         return x >= -slack && y >= -slack && width > 0 && height > 0 && x + width <= 1 + slack
             && y + height <= 1 + slack
     }
 
-    /// The part of it that lies within the picture.
+    /// The rectangle clipped to the picture.
     package var withinPicture: NormalizedRectangle {
         let (left, top) = (min(max(x, 0), 1), min(max(y, 0), 1))
         return NormalizedRectangle(x: left, y: top, width: min(x + width, 1) - left, height: min(y + height, 1) - top)
     }
 
-    /// The same place in the whole picture, for a rectangle that is measured in a part of it.
-    package func placed(from part: NormalizedRectangle) -> NormalizedRectangle {
+    /// Maps a rectangle in the coordinates of `part` to the coordinates of the whole picture.
+    package func mapped(from part: NormalizedRectangle) -> NormalizedRectangle {
         guard part != .all else { return self }
         return NormalizedRectangle(
             x: part.x + x * part.width, y: part.y + y * part.height, width: width * part.width,
             height: height * part.height)
     }
 
-    /// The columns and rows that it touches, at least one of each.
+    /// The columns and rows that the rectangle touches, at least one of each.
     func pixels(width columns: Int, height rows: Int) -> (columns: Range<Int>, rows: Range<Int>) {
         (Self.range(x, width, of: columns), Self.range(y, height, of: rows))
     }
 
     private static func range(_ start: Float, _ length: Float, of count: Int) -> Range<Int> {
-        // A share that was computed from pixels comes back as these: a thousandth of a pixel is a rounding error.
+        // A fraction computed from pixels must map back to these pixels, so a thousandth of a pixel is a rounding error.
         let (start, end) = (Double(start) * Double(count), (Double(start) + Double(length)) * Double(count))
         let first = min(max(Int((start + 1e-3).rounded(.down)), 0), count - 1)
         return first..<min(max(Int((end - 1e-3).rounded(.up)), first + 1), count)

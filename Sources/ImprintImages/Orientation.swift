@@ -1,6 +1,7 @@
-/// How the stored rows and columns of a photo relate to the upright picture: the Orientation tag (0x0112) of EXIF.
+/// The EXIF orientation (tag 0x0112) of a photo: how its stored rows and columns relate to the upright picture.
 ///
-/// The raw values are those of EXIF 2.32 and TIFF 6.0; each case says what makes the stored picture upright.
+/// The raw values are those of EXIF 2.32 and TIFF 6.0. The comment of each case names the transform that makes the stored
+/// picture upright.
 public enum Orientation: Int, Sendable, CaseIterable {
     /// The picture is stored upright.
     case up = 1
@@ -19,7 +20,7 @@ public enum Orientation: Int, Sendable, CaseIterable {
     /// Rotate 90 degrees counter-clockwise.
     case left = 8
 
-    /// Whether width and height of the upright picture are swapped against the stored one.
+    /// Whether the upright picture swaps the width and height of the stored picture.
     public var swapsSides: Bool { rawValue >= 5 }
 
     /// The upright picture of an image that is stored with this orientation.
@@ -41,7 +42,9 @@ public enum Orientation: Int, Sendable, CaseIterable {
         return RasterImage(width: width, height: height, channels: image.channels, samples: samples)
     }
 
-    /// Where upright pixels are in a stored picture of this size: (x, y) is pixel `first + x * right + y * down`.
+    /// The steps to pixels of the upright picture in a stored picture of this size.
+    ///
+    /// Upright pixel (x, y) is stored pixel `first + x * right + y * down`.
     private func steps(width: Int, height: Int) -> (first: Int, right: Int, down: Int) {
         let (lastColumn, lastRow) = (width - 1, height - 1)
         return switch self {
@@ -56,7 +59,7 @@ public enum Orientation: Int, Sendable, CaseIterable {
         }
     }
 
-    /// The columns and rows of a stored picture of this size that a part of the upright one is in.
+    /// The columns and rows in a stored picture of this size that hold a part of the upright picture.
     func storedPixels(
         of part: NormalizedRectangle, width: Int, height: Int
     ) -> (columns: Range<Int>, rows: Range<Int>) {
@@ -87,17 +90,17 @@ private func copy(
 }
 
 extension Orientation {
-    /// The orientation that an EXIF block (a TIFF header and its first directory) gives, nil where it gives none.
+    /// Reads the orientation from an EXIF block (a TIFF header and its first directory); nil if the block has none.
     ///
-    /// In a JPEG a word stands before the block; some writers keep it in other formats.
-    /// The block comes from a file: each offset and count in it may lie.
+    /// In a JPEG, "Exif" precedes the block; some writers add it in other formats too. The block comes from a file, so no
+    /// offset or count in it can be trusted.
     init?(exif block: ArraySlice<UInt8>) {
-        let word = Array("Exif\0\0".utf8)
-        guard let reader = TIFFReader(block.starts(with: word) ? block.dropFirst(word.count) : block),
+        let prefix = Array("Exif\0\0".utf8)
+        guard let reader = TIFFReader(block.starts(with: prefix) ? block.dropFirst(prefix.count) : block),
             let directory = reader.integer(at: 4, bytes: 4), let entries = reader.integer(at: directory, bytes: 2)
         else { return nil }
         let orientationTag = 0x0112
-        let byteCounts = [3: 2, 4: 4]  // of the field types SHORT, which the specification asks for, and LONG
+        let byteCounts = [3: 2, 4: 4]  // of the field types SHORT, which the specification requires, and LONG
         for entry in 0..<entries {
             let start = directory + 2 + 12 * entry
             guard let tag = reader.integer(at: start, bytes: 2) else { return nil }
@@ -113,7 +116,7 @@ extension Orientation {
     }
 }
 
-/// Reads whole numbers from a TIFF block in the byte order that its header names.
+/// Reads integers from a TIFF block in the byte order of its header.
 struct TIFFReader {
     let block: ArraySlice<UInt8>
     let isBigEndian: Bool

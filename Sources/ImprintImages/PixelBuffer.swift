@@ -1,19 +1,19 @@
-/// Pixels in memory as a camera or a drawing library gives them: 8 bits a channel, sRGB, rows from top to bottom.
+/// Pixels in memory, for example from a camera or a drawing library: 8 bits a channel, sRGB, rows from top to bottom.
 public struct PixelBuffer: Sendable {
-    /// What the bytes of a pixel are, in their order.
+    /// The order of the channels in a pixel, one byte each.
     public enum Layout: String, Sendable, CaseIterable {
         /// One byte, from black to white.
         case gray
         /// Red, green, blue.
         case rgb
-        /// Blue, green, red, as OpenCV has it.
+        /// Blue, green, red, as in OpenCV.
         case bgr
         /// Red, green, blue and alpha, not premultiplied.
         case rgba
-        /// Blue, green, red and alpha, not premultiplied, as cameras of Apple's devices give it.
+        /// Blue, green, red and alpha, not premultiplied, as from the cameras of Apple devices.
         case bgra
 
-        /// The bytes of a pixel.
+        /// The number of bytes in a pixel.
         public var bytesPerPixel: Int {
             switch self {
             case .gray: 1
@@ -23,17 +23,17 @@ public struct PixelBuffer: Sendable {
         }
     }
 
-    /// The picture, as it is stored.
+    /// The picture as stored.
     let image: RasterImage
 
-    /// Takes pixels.
+    /// Creates a buffer from pixels.
     /// - Parameters:
     ///   - width: The number of columns, at least 1.
     ///   - height: The number of rows, at least 1.
-    ///   - layout: What the bytes of a pixel are.
-    ///   - bytesPerRow: From the beginning of a row to that of the next; nil if rows follow each other without a gap.
-    ///   - bytes: The rows; what follows the last one is ignored.
-    /// - Throws: `ImageError.invalidPixels` if the bytes are not those of such a picture.
+    ///   - layout: The order of the channels.
+    ///   - bytesPerRow: The number of bytes from the start of a row to the start of the next; nil if rows have no padding.
+    ///   - bytes: The rows; bytes after the last row are ignored.
+    /// - Throws: `ImageError.invalidPixels` if the size is invalid or there are too few bytes.
     public init<Bytes: Collection<UInt8>>(
         width: Int, height: Int, layout: Layout, bytesPerRow: Int? = nil, bytes: Bytes
     ) throws(ImageError) {
@@ -65,9 +65,9 @@ public struct PixelBuffer: Sendable {
         _ bytes: UnsafeBufferPointer<UInt8>, row: Int, stride: Int, rows: Int, _ layout: Layout
     ) -> [UInt8] {
         var samples = [UInt8](unsafeUninitializedCapacity: row * rows) { target, count in
-            for place in 0..<rows {
-                let source = UnsafeBufferPointer(rebasing: bytes[(place * stride)..<(place * stride + row)])
-                _ = UnsafeMutableBufferPointer(rebasing: target[(place * row)..<((place + 1) * row)])
+            for index in 0..<rows {
+                let source = UnsafeBufferPointer(rebasing: bytes[(index * stride)..<(index * stride + row)])
+                _ = UnsafeMutableBufferPointer(rebasing: target[(index * row)..<((index + 1) * row)])
                     .initialize(fromContentsOf: source)
             }
             count = row * rows

@@ -1,22 +1,22 @@
 package import Foundation
 package import ImprintCore
 
-/// Makes a copy of a data set that is ready to train on: upright sRGB JPEGs of one size.
+/// Copies a data set for training, as upright sRGB JPEGs of one size.
 ///
-/// The originals are only read. Each photo becomes a JPEG in the folder of the same name, at most with `shortSide` on its short
-/// side: a larger photo is scaled down to it, a smaller one keeps its size, for enlarging adds nothing that training could not
-/// do itself. A copy takes over the time of its original and names it in a comment (`CopyComment`), by which a later run sees that it is
-/// done; a run that was interrupted goes on where it stopped. No file is replaced but the copy of the same original.
+/// The originals are only read. Each photo becomes a JPEG in the folder of the same name. The short side of the copy has at
+/// most `shortSide` pixels: larger photos are scaled down, and smaller ones keep their size because training enlarges them.
+/// A copy keeps the modification time of its original and names it in a comment (`CopyComment`), so that a later run recognizes
+/// finished copies, and an interrupted run continues. A run replaces no file except the copy of the same original.
 package struct Preparation: Sendable, Hashable {
-    /// What a run came to.
+    /// The result of a run.
     package struct Outcome: Sendable {
-        /// How many photos are in the copy.
+        /// The number of photos in the copy.
         package let images: Int
-        /// How many of them had been made before.
+        /// The number of copies from earlier runs.
         package let unchanged: Int
-        /// Those that cannot be read.
+        /// The unreadable photos.
         package let skipped: [SkippedImage]
-        /// Images in the copy that are none of these: of photos that were moved or removed since an earlier run, perhaps.
+        /// Other images in the copy, for example of photos that were moved or removed since an earlier run.
         package let strays: [URL]
     }
 
@@ -25,20 +25,20 @@ package struct Preparation: Sendable, Hashable {
     /// The quality of the JPEGs, 1…100.
     package let quality: Int
 
-    /// What a prepared folder was made with; it lies in the folder, hidden.
+    /// The hidden file in a prepared folder with the settings of the run.
     private static let stampName = ".prepared.json"
 
     /// The content of that file.
     private struct Stamp: Codable {
         let shortSide: Int
         let quality: Int
-        /// 2 since copies name their originals; nil before, when copies could not be told from the user's own files.
+        /// 2 since copies name their originals; nil before, when copies looked the same as the user's own files.
         var version: Int? = Stamp.current
 
         static let current = 2
     }
 
-    /// Makes rules for a copy.
+    /// Creates the settings of a copy.
     package init(shortSide: Int = 299, quality: Int = 90) {
         precondition(shortSide > 0, "a photo has at least one pixel, not \(shortSide)")
         precondition((1...100).contains(quality), "the quality of a JPEG is 1 to 100, not \(quality)")
@@ -46,7 +46,7 @@ package struct Preparation: Sendable, Hashable {
         self.quality = quality
     }
 
-    /// The rules that a folder says it was made with; nil if they are out of range.
+    /// The settings in the stamp of a folder; nil if they are out of range.
     private init?(found stamp: Stamp) {
         guard stamp.shortSide > 0, (1...100).contains(stamp.quality) else { return nil }
         self.init(shortSide: stamp.shortSide, quality: stamp.quality)
@@ -55,23 +55,24 @@ package struct Preparation: Sendable, Hashable {
     /// Copies the photos of `folder` into `output`.
     /// - Parameters:
     ///   - folder: The originals.
-    ///   - output: A folder that is new, empty, or was prepared with the same rules; neither in that of the originals nor
-    ///     around it.
+    ///   - output: A folder that is new, empty, or was prepared with the same settings. It must neither be inside the folder
+    ///     of the originals nor contain it.
     ///   - workers: The threads that share the work.
-    ///   - onProgress: Told now and then how many photos are done.
-    /// - Throws: `PreparationError` if `output` is another kind of folder, `ImageError` where a file cannot be written.
+    ///   - onProgress: Receives the number of finished photos, from time to time.
+    /// - Throws: `PreparationError` if `output` is another kind of folder, `ImageError` if a file cannot be written.
     package func run(
         _ folder: ImageFolder, into output: URL, workers: Workers, onProgress: (Int) -> Void = { _ in }
     ) throws -> Outcome {
-        // The folders of labels may be links to other places.
-        let places = Set(folder.items.map { $0.url.deletingLastPathComponent() }).sorted { $0.path < $1.path }
-        for originals in [folder.url] + places { try checkApart(originals, output) }
+        // The folders of labels may be links to folders elsewhere.
+        let folders = Set(folder.items.map { $0.url.deletingLastPathComponent() }).sorted { $0.path < $1.path }
+        for originals in [folder.url] + folders { try checkApart(originals, output) }
         try claim(output)
         let targets = try Self.targets(of: folder, in: output)
         let sources = folder.items.map(folder.path)
         for parent in Set(targets.map { $0.deletingLastPathComponent() }) { try makeFolder(parent) }
         let outcomes = try workers.parallelMap(targets.count, onProgress: onProgress) { index throws(ImageError) in
-            // The name is hidden, so that a file of an interrupted run is no photo, and short, for names have at most 255 bytes.
+            // A hidden name, so that later runs ignore the file of an interrupted run; short, because names have at most 255
+            // bytes.
             let partial = targets[index].deletingLastPathComponent().appending(path: ".copy-\(index).partial")
             let original = folder.items[index].url
             return try copy(original, CopyComment(of: original, sources[index]), to: targets[index], by: partial)
@@ -99,7 +100,7 @@ package struct Preparation: Sendable, Hashable {
         _ original: URL, _ comment: CopyComment, to target: URL, by partial: URL
     ) throws(ImageError) -> CopyOutcome {
         let time = modificationTime(original)
-        // Setting a time loses what lies below a microsecond.
+        // Setting a time drops fractions of a microsecond.
         if let time, let made = modificationTime(target), abs(made.timeIntervalSince(time)) < 1e-3,
             CopyComment(target) == comment
         {
@@ -111,7 +112,7 @@ package struct Preparation: Sendable, Hashable {
                 original, coveringShortSide: ImageFile.shortSideToDecode(covering: shortSide))
             bytes = try ImageFile.encodeJPEG(image.shrunk(toShortSide: shortSide), quality: quality)
         } catch {
-            // What a former run made of a file that was readable then would be taken for this one's.
+            // A copy from an earlier run, when the file was readable, must not count as a copy of this run.
             try? FileManager.default.removeItem(at: target)
             if case .unencodable(let format, let reason) = error {
                 return .unreadable(.unencodable(format: "\(format) (\(original.displayPath))", reason: reason))
@@ -119,7 +120,7 @@ package struct Preparation: Sendable, Hashable {
             return .unreadable(error)
         }
         bytes = comment.inserted(into: bytes)
-        // By the time, photos of one burst are found in the copy too.
+        // The capture time lets burst detection work on the copy too.
         if let time = CaptureTime.text(of: original) { bytes = CaptureTime.inserting(time, into: bytes) }
         do {
             try Data(bytes).write(to: partial)
@@ -134,7 +135,7 @@ package struct Preparation: Sendable, Hashable {
             let code = errno
             try? FileManager.default.removeItem(at: partial)
             let error = ImageError.unwritable(file: target, reason: String(cString: strerror(code)))
-            // A long name concerns this photo only; any other failure concerns the folder.
+            // A name that is too long affects only this photo; any other failure affects the folder.
             guard code == ENAMETOOLONG else { throw error }
             return .unreadable(error)
         }
@@ -143,8 +144,8 @@ package struct Preparation: Sendable, Hashable {
 
     /// The paths of the copies: `a.jpg` for `a.jpg` and for `a.png`, but `a-png.jpg` for the latter if both are there.
     ///
-    /// An original whose copy is there keeps its path. Of the others, JPEGs come first, then the rest in their order; they get paths at which
-    /// nothing is yet. Names that differ in upper and lower case only count as one, since some file systems cannot hold both.
+    /// An original that already has a copy keeps its path. The other originals get unused paths, JPEGs first and then the rest
+    /// in their order. Names that differ only in case count as the same, because some file systems cannot hold both.
     static func targets(of folder: ImageFolder, in output: URL) throws(ImageError) -> [URL] {
         let names = folder.items.map { CopyNames(of: folder.path(of: $0), fileExtension: $0.url.pathExtension) }
         let order = names.indices.sorted { (names[$0].isJPEG ? 0 : 1, $0) < (names[$1].isJPEG ? 0 : 1, $1) }
@@ -164,16 +165,16 @@ package struct Preparation: Sendable, Hashable {
     }
 
     private static func strays(in output: URL, besides targets: [URL]) throws(ImageError) -> [URL] {
-        // By bytes: strings that are composed differently are equal, but name different files.
+        // Compared by bytes: canonically equivalent strings are equal, but name different files.
         let known = Set(targets.map { Array($0.displayPath.utf8) })
-        // Files beside the folders of the labels are not trained on.
+        // Training ignores files beside the folders of the labels.
         return try ExistingCopies.filePaths(in: output).filter { $0.contains("/") }.map { output.appending(path: $0) }
             .filter { !known.contains(Array($0.displayPath.utf8)) && isImage($0) }
     }
 
-    /// Checks that neither folder is in the other.
+    /// Checks that neither folder is inside the other.
     private func checkApart(_ data: URL, _ output: URL) throws(PreparationError) {
-        // A folder that is not there yet has no links of its own, but the folders above it may be links.
+        // A folder that does not exist yet has no links itself, but its parent folders may be links.
         func resolved(_ url: URL) -> [String] {
             var (existing, rest): (URL, [String]) = (url.standardizedFileURL.absoluteURL, [])
             while FileStatus(existing) == nil, existing.pathComponents.count > 1 {
@@ -188,7 +189,7 @@ package struct Preparation: Sendable, Hashable {
         }
     }
 
-    /// Makes the folder this copy's own, or finds that it is already.
+    /// Stores these settings in a new folder, or checks those of a prepared folder.
     private func claim(_ folder: URL) throws {
         try makeFolder(folder)
         let file = folder.appending(path: Self.stampName)
@@ -199,7 +200,7 @@ package struct Preparation: Sendable, Hashable {
             guard stamp?.version == Stamp.current else { throw PreparationError.otherVersion(folder: folder) }
             return
         }
-        // `FileManager` leaves out names that are not UTF-8, which are errors here.
+        // `FileManager` omits names that are not UTF-8, which are errors here.
         _ = try FolderListing(folder)
         let contents = (try? FileManager.default.contentsOfDirectory(atPath: folder.displayPath)) ?? []
         if let other = contents.min() { throw PreparationError.foreignFolder(folder: folder, found: other) }
@@ -221,35 +222,35 @@ package struct Preparation: Sendable, Hashable {
     }
 }
 
-/// Why a data set could not be prepared into a folder.
+/// An output folder that cannot be used for a prepared data set.
 package enum PreparationError: DescribedError, Equatable, Sendable {
-    /// The folder to write is that of the originals, in it, or around it.
+    /// The output folder is the folder of the originals, inside it, or contains it.
     case originalsAtRisk(output: URL, data: URL)
-    /// The folder to write holds something else.
+    /// The output folder holds other files.
     case foreignFolder(folder: URL, found: String)
-    /// The folder was prepared with other rules, or with rules that cannot be read.
+    /// The folder was prepared with other settings, or with settings that cannot be read.
     case otherRules(folder: URL, found: Preparation?, expected: Preparation)
     /// Another version of Imprint prepared the folder.
     case otherVersion(folder: URL)
 
-    /// The error in a sentence or two.
+    /// The error in one or two sentences.
     package var description: String {
         switch self {
         case .originalsAtRisk(let output, let data):
-            "\(output.displayPath) and the photos in \(data.displayPath) are not apart from each other, so that originals could "
-                + "be overwritten. Choose a folder beside that of the photos."
+            "\(output.displayPath) and the photos in \(data.displayPath) overlap, so that originals could be overwritten. "
+                + "Choose a folder beside that of the photos."
         case .foreignFolder(let folder, let found):
             "\(folder.displayPath) holds \(found), expected a new or empty folder. Choose another one."
         case .otherRules(let folder, let found, let expected):
-            "\(folder.displayPath) was prepared with \(found.map(Self.words) ?? "rules that cannot be read"), expected "
-                + "\(Self.words(expected)). Choose another folder, or remove this one."
+            "\(folder.displayPath) was prepared with \(found.map(Self.text) ?? "settings that cannot be read"), expected "
+                + "\(Self.text(expected)). Choose another folder, or remove this one."
         case .otherVersion(let folder):
             "\(folder.displayPath) was prepared by another version of Imprint, whose copies do not name their originals in the "
                 + "same way. Choose another folder, or remove this one."
         }
     }
 
-    private static func words(_ preparation: Preparation) -> String {
+    private static func text(_ preparation: Preparation) -> String {
         "a short side of \(preparation.shortSide) and quality \(preparation.quality)"
     }
 }

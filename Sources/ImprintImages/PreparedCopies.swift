@@ -1,17 +1,17 @@
 internal import Foundation
 internal import ImprintCore
 
-/// What a prepared copy says of its original: the path in the data set, the number of bytes, and a digest of the last of them.
+/// A comment in a prepared copy that identifies its original: path in the data set, number of bytes, and a digest of the end.
 ///
 /// It is a comment segment (COM; ITU-T T.81, B.2.4.5) right after the start of the JPEG.
 struct CopyComment: Equatable {
     /// The UTF-8 of the path of the original, relative to its data set.
     ///
-    /// Strings that are composed differently are equal, but name different files.
+    /// Bytes, because canonically equivalent strings are equal but name different files.
     let source: [UInt8]
     /// The number of bytes of the original, a space, and 16 digits of the SHA-256 digest of the last 64 KiB.
     ///
-    /// Photos of equal size and time that change names are told apart by it without reading all of them.
+    /// It distinguishes photos of equal size and time that swap names, without reading the whole files.
     private let content: String
 
     private static let prefix = "Imprint copy of "
@@ -47,7 +47,7 @@ struct CopyComment: Equatable {
         source = Array(text[separator.upperBound...])
     }
 
-    /// A JPEG with the comment.
+    /// Inserts the comment into a JPEG.
     func inserted(into jpeg: [UInt8]) -> [UInt8] {
         let text = Array("\(Self.prefix)\(content)\(Self.separator)".utf8) + source
         // A path has at most 4,096 bytes, a segment 65,533.
@@ -56,7 +56,7 @@ struct CopyComment: Equatable {
     }
 }
 
-/// The paths that the copy of an original may have, relative to the folder of copies.
+/// The possible paths of the copy of an original, relative to the folder of copies.
 struct CopyNames {
     /// The path of the original, relative to its data set.
     let source: String
@@ -74,10 +74,10 @@ struct CopyNames {
     /// `a.jpg`, `a-png.jpg`, `a-png-2.jpg`, and so on.
     var candidates: some Sequence<String> { (0...).lazy.map { name($0) } }
 
-    /// The index of a path in `candidates`; nil if it is none of them.
+    /// The index of a path in `candidates`; nil if it is not one of them.
     func index(of path: String) -> Int? {
         for index in 0...1 where path.utf8.elementsEqual(name(index).utf8) { return index }
-        // The number is between the last hyphen and the extension.
+        // The number lies between the last hyphen and the extension.
         guard let number = path.dropLast(4).split(separator: "-").last.flatMap({ Int($0) }), number > 1,
             path.utf8.elementsEqual(name(number).utf8)
         else { return nil }
@@ -93,7 +93,7 @@ struct CopyNames {
     }
 }
 
-/// The files that are in a folder of prepared copies before a run.
+/// The files in a folder of prepared copies before a run.
 struct ExistingCopies {
     /// The paths of all files, relative to the folder.
     let paths: [String]
@@ -111,7 +111,7 @@ struct ExistingCopies {
 
     /// The relative paths of all files in a folder of copies.
     ///
-    /// Unlike a data set, it may have empty sub-folders: of labels whose photos cannot be read or whose copies were removed.
+    /// Unlike a data set, it may have empty sub-folders, if the photos of a label are unreadable or its copies were removed.
     static func filePaths(in folder: URL) throws(ImageError) -> [String] {
         let root = try FolderListing(folder)
         var paths = root.files
@@ -121,7 +121,7 @@ struct ExistingCopies {
 
     /// The path of the copy of an original; nil if there is none.
     ///
-    /// Only a path that a run may have chosen counts: a copy that the user duplicated, renamed or moved has the comment too.
+    /// Only paths that a run can choose count, because a copy that the user duplicated, renamed or moved has the comment too.
     func path(ofCopyWith names: CopyNames) -> String? {
         let found = (pathsBySource[Array(names.source.utf8)] ?? []).compactMap { path in
             names.index(of: path).map { (index: $0, path: path) }
@@ -130,13 +130,13 @@ struct ExistingCopies {
     }
 }
 
-/// When the file that `url` leads to was last changed.
+/// The modification time of the file at `url`; follows symbolic links.
 func modificationTime(_ url: URL) -> Date? {
     let attributes = try? FileManager.default.attributesOfItem(atPath: url.resolvingSymlinksInPath().displayPath)
     return attributes?[.modificationDate] as? Date
 }
 
-/// Whether there is a file, folder or link at `url`, even a link to nothing.
+/// Whether there is a file, folder or link at `url`, including a broken link.
 func exists(_ url: URL) -> Bool {
     var status = stat()
     return lstat(url.displayPath, &status) == 0

@@ -1,9 +1,9 @@
 internal import CImprintKernels
 public import Foundation
 
-/// How a photo becomes a network's input: stored in the model file, so that training and prediction do the same.
+/// The preprocessing of photos for a network, stored in the model file so that training and prediction match.
 ///
-/// A photo is decoded, turned upright, fitted into `width` x `height`, brought to sRGB, and each sample (0…255) becomes
+/// A photo is decoded, turned upright, scaled to `width` x `height` and converted to sRGB. Then each sample (0…255) becomes
 /// (sample − mean) · scale, channel by channel.
 public struct Preprocessing: Codable, Hashable, Sendable {
     /// The width of the input, in pixels.
@@ -12,16 +12,16 @@ public struct Preprocessing: Codable, Hashable, Sendable {
     public var height: Int
     /// 3 for red, green and blue; 1 for grey, the luma of Rec 601.
     public var channels: Int
-    /// How a photo is fitted into the input.
+    /// The scaling of a photo to the input size.
     public var cropAndScale: CropAndScale
-    /// What is subtracted from the samples, one number a channel.
+    /// The mean to subtract from the samples of each channel.
     public var mean: [Float]
-    /// What the difference is multiplied by, one number a channel.
+    /// The factor of the difference for each channel.
     public var scale: [Float]
     /// The colour space of the samples; always "sRGB".
     public var colorSpace: String
 
-    /// Makes rules that map samples to −1…1.
+    /// Creates a preprocessing that maps samples to −1…1.
     public init(width: Int, height: Int, channels: Int = 3, cropAndScale: CropAndScale = .centerCrop) {
         precondition(width > 0 && height > 0, "an input has at least one pixel, not \(width)x\(height)")
         precondition(channels == 1 || channels == 3, "an input has 1 or 3 channels, not \(channels)")
@@ -34,7 +34,7 @@ public struct Preprocessing: Codable, Hashable, Sendable {
         colorSpace = "sRGB"
     }
 
-    /// What is wrong with the rules, or nil if nothing is; for rules that were read from a file.
+    /// The first invalid setting, or nil if all are valid; validates a preprocessing from a file.
     public var problem: String? {
         let side = 1...(1 << 14)
         if !side.contains(width) || !side.contains(height) {
@@ -50,32 +50,32 @@ public struct Preprocessing: Codable, Hashable, Sendable {
         return nil
     }
 
-    /// Reads a photo and fits it into the input.
+    /// Reads a photo and scales it to the input size.
     /// - Throws: `ImageError` if the file cannot be read as an image.
     public func prepare(_ url: URL) throws(ImageError) -> RasterImage {
         prepare(try StoredPicture(url, coveringShortSide: shortSideToDecode))
     }
 
-    /// The short side of a photo to decode at least.
+    /// The minimum short side of a photo to decode.
     package var shortSideToDecode: Int { ImageFile.shortSideToDecode(covering: max(width, height)) }
 
-    /// Fits a photo into the input.
+    /// Scales a photo to the input size.
     package func prepare(_ stored: StoredPicture) -> RasterImage {
-        // A picture with alpha is laid on white in sRGB, and the borders of `scaleFit` are not always symmetric.
+        // Alpha must be flattened in sRGB, and the borders of `scaleFit` are not always symmetric.
         guard stored.image.channels == 3, cropAndScale != .scaleFit else { return prepare(stored.upright) }
-        // Once the picture is small, there are fewer pixels to turn and fewer colours to convert.
+        // A small picture has fewer pixels to rotate and fewer colours to convert.
         let (columns, rows) = stored.orientation.swapsSides ? (height, width) : (width, height)
         let fitted = stored.orientation.upright(cropAndScale.apply(stored.image, width: columns, height: rows))
         return (stored.profile?.convert(fitted) ?? fitted).converted(toChannels: channels)
     }
 
-    /// Fits an upright picture into the input; transparency is laid on white, as it is where a file is read.
+    /// Scales an upright picture to the input size; transparency is flattened on white, as it is for files.
     public func prepare(_ image: RasterImage) -> RasterImage {
-        let fitted = cropAndScale.apply(image.laidOnWhite(), width: width, height: height)
+        let fitted = cropAndScale.apply(image.flattenedOnWhite(), width: width, height: height)
         return fitted.converted(toChannels: channels)
     }
 
-    /// Writes a prepared image as the network reads it: [height, width, channels], channels fastest.
+    /// Writes a preprocessed image in the layout of the network input: [height, width, channels], channels fastest.
     public func normalize(_ image: RasterImage, into values: UnsafeMutableBufferPointer<Float>) {
         precondition(
             image.width == width && image.height == height && image.channels == channels,
@@ -83,9 +83,9 @@ public struct Preprocessing: Codable, Hashable, Sendable {
         image.samples.withUnsafeBufferPointer { normalize($0, into: values) }
     }
 
-    /// Writes the samples of whole prepared images as the network reads them.
+    /// Writes the samples of whole preprocessed images in the layout of the network input.
     package func normalize(_ samples: UnsafeBufferPointer<UInt8>, into values: UnsafeMutableBufferPointer<Float>) {
-        precondition(values.count >= samples.count, "\(values.count) numbers are too few for \(samples.count) samples")
+        precondition(values.count >= samples.count, "\(values.count) values are too few for \(samples.count) samples")
         imprint_normalize_samples(
             samples.baseAddress, values.baseAddress, samples.count / channels, channels, mean, scale)
     }
@@ -93,18 +93,18 @@ public struct Preprocessing: Codable, Hashable, Sendable {
 
 extension RasterImage {
     /// The same picture in grey (1 channel) or colour (3 channels).
-    func converted(toChannels wanted: Int) -> RasterImage {
-        precondition(channels != 4, "transparency is laid on white first")
-        guard wanted != channels else { return self }
-        var converted = RasterImage(width: width, height: height, channels: wanted)
+    func converted(toChannels count: Int) -> RasterImage {
+        precondition(channels != 4, "flatten transparency first")
+        guard count != channels else { return self }
+        var converted = RasterImage(width: width, height: height, channels: count)
         for pixel in 0..<(width * height) {
-            let place = pixel * channels
-            if wanted == 3 {
+            let offset = pixel * channels
+            if count == 3 {
                 for channel in 0..<3 {
-                    converted.samples[pixel * 3 + channel] = samples[place + min(channel, channels - 1)]
+                    converted.samples[pixel * 3 + channel] = samples[offset + min(channel, channels - 1)]
                 }
             } else {
-                let (red, green, blue) = (Int(samples[place]), Int(samples[place + 1]), Int(samples[place + 2]))
+                let (red, green, blue) = (Int(samples[offset]), Int(samples[offset + 1]), Int(samples[offset + 2]))
                 converted.samples[pixel] = UInt8((299 * red + 587 * green + 114 * blue + 500) / 1000)
             }
         }

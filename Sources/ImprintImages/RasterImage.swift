@@ -8,10 +8,10 @@ public struct RasterImage: Sendable, Hashable {
     public let height: Int
     /// 1 (grey), 3 (red, green, blue) or 4 (red, green, blue, alpha; not premultiplied).
     public let channels: Int
-    /// The samples, row by row, channels interleaved; `height * width * channels` of them.
+    /// The `height * width * channels` samples, row by row, with interleaved channels.
     public var samples: [UInt8]
 
-    /// Makes an image of the given samples.
+    /// Creates an image from the given samples.
     public init(width: Int, height: Int, channels: Int, samples: [UInt8]) {
         precondition(width > 0 && height > 0, "an image has at least one pixel, not \(width)x\(height)")
         precondition([1, 3, 4].contains(channels), "an image has 1, 3 or 4 channels, not \(channels)")
@@ -24,7 +24,7 @@ public struct RasterImage: Sendable, Hashable {
         self.samples = samples
     }
 
-    /// Makes an image in which every sample has the same value.
+    /// Creates an image in which every sample has the same value.
     public init(width: Int, height: Int, channels: Int = 3, filledWith value: UInt8 = 0) {
         self.init(
             width: width, height: height, channels: channels,
@@ -33,10 +33,10 @@ public struct RasterImage: Sendable, Hashable {
 }
 
 extension RasterImage {
-    /// The image without alpha: an RGBA image laid on white, any other as it is.
+    /// The image without alpha: an RGBA image is blended onto white, any other image does not change.
     ///
-    /// The blend is linear in the sRGB values, as browsers and most image editors do it.
-    package func laidOnWhite() -> RasterImage {
+    /// The blend is linear in the sRGB values, as in browsers and most image editors.
+    package func flattenedOnWhite() -> RasterImage {
         guard channels == 4 else { return self }
         var opaque: [UInt8] = []
         opaque.reserveCapacity(width * height * 3)
@@ -57,8 +57,8 @@ extension RasterImage {
         samples.reserveCapacity(self.samples.count)
         for row in 0..<height {
             for column in (0..<width).reversed() {
-                let place = (row * width + column) * channels
-                samples += self.samples[place..<(place + channels)]
+                let offset = (row * width + column) * channels
+                samples += self.samples[offset..<(offset + channels)]
             }
         }
         return RasterImage(width: width, height: height, channels: channels, samples: samples)

@@ -1,19 +1,19 @@
 internal import CImprintKernels
 
-/// Which source samples make each target sample along one axis, and with what weights.
+/// The filter weights of a resampling along one axis.
 package struct ResampledAxis {
-    /// How many target samples there are.
+    /// The number of target samples.
     let count: Int
-    /// The first source sample that counts for each target sample, and how many do.
+    /// The first source sample of each target sample, and the number of its source samples.
     private var firsts: [Int32] = []
     private var taps: [Int32] = []
-    /// Their weights, which add up to 1: those of target sample *i* start at `i * stride`.
+    /// The weights, which add up to 1 for each target sample; those of target sample *i* start at `i * stride`.
     private var weights: [Float]
     private let stride: Int
 
-    /// Scales the middle `part` (all of it, where nil) of `length` source samples to `target` samples.
+    /// Scales the middle `part` of `length` source samples (all of them if nil) to `target` samples.
     ///
-    /// Samples beyond the part, but within the source, count as if the whole were scaled first and cropped then.
+    /// Samples outside the part contribute as if the whole source were scaled first and then cropped.
     package init(length: Int, target: Int, part: Double? = nil) {
         let part = min(part ?? Double(length), Double(length))
         let first = (Double(length) - part) / 2
@@ -36,7 +36,7 @@ package struct ResampledAxis {
         }
     }
 
-    /// Calls `body` with the axis as the kernel reads it.
+    /// Calls `body` with the axis in the layout of the kernel.
     fileprivate func withKernelAxis(_ body: (UnsafePointer<imprint_axis>) -> Void) {
         firsts.withUnsafeBufferPointer { firsts in
             taps.withUnsafeBufferPointer { taps in
@@ -52,9 +52,9 @@ package struct ResampledAxis {
 }
 
 extension RasterImage {
-    /// The image whose columns and rows are weighted sums of this one's.
+    /// Resamples columns and rows with the given filters.
     package func resampled(columns: ResampledAxis, rows: ResampledAxis) -> RasterImage {
-        // Weighted as they are, the colours of transparent pixels would tint their neighbours.
+        // Without premultiplication, the colours of transparent pixels would tint their neighbours.
         guard channels == 4 else { return resampledChannels(columns: columns, rows: rows) }
         return alphaPremultiplied().resampledChannels(columns: columns, rows: rows).alphaDivided()
     }
@@ -76,7 +76,7 @@ extension RasterImage {
         return RasterImage(width: columns.count, height: rows.count, channels: channels, samples: result)
     }
 
-    /// The image in the middle of a larger one that is grey, or transparent with 4 channels, around it.
+    /// The image centred in a larger one, with a grey border, or a transparent border with 4 channels.
     func padded(width: Int, height: Int, with grey: UInt8) -> RasterImage {
         guard (width, height) != (self.width, self.height) else { return self }
         let pixel = channels == 4 ? [grey, grey, grey, 0] : [UInt8](repeating: grey, count: channels)
@@ -98,7 +98,7 @@ extension RasterImage {
         return RasterImage(width: width, height: height, channels: channels, samples: padded)
     }
 
-    /// Each colour times its alpha.
+    /// Multiplies each colour by its alpha.
     private func alphaPremultiplied() -> RasterImage {
         var result = self
         for pixel in stride(from: 0, to: samples.count, by: 4) {
@@ -110,7 +110,7 @@ extension RasterImage {
         return result
     }
 
-    /// Each colour divided by its alpha; black where nothing is visible.
+    /// Divides each colour by its alpha; fully transparent pixels become black.
     func alphaDivided() -> RasterImage {
         var result = self
         for pixel in stride(from: 0, to: samples.count, by: 4) {

@@ -1,15 +1,15 @@
 internal import ImprintCore
 
-/// How many of the images are held out from training, to measure progress on.
+/// The size of the validation set, which is held out from training.
 public enum ValidationRule: Codable, Sendable, Hashable {
-    /// As many as Create ML keeps back: none of fewer than 50 images, 10 % of fewer than 200, else 5 %.
+    /// The rule of Create ML: none of fewer than 50 images, 10 % of fewer than 200, else 5 %.
     case automatic
     /// The given fraction, at least 0 and less than 1.
     case fraction(Double)
-    /// None.
+    /// No validation set.
     case none
 
-    /// The fraction to keep back of `count` images.
+    /// The fraction of `count` images to hold out.
     public func fraction(ofImages count: Int) -> Double {
         switch self {
         case .automatic:
@@ -24,31 +24,32 @@ public enum ValidationRule: Codable, Sendable, Hashable {
 }
 
 extension ImageFolder {
-    /// Divides the items at random into those to train on and those to validate on, the same for the same seed.
+    /// Splits the items at random into a training set and a validation set; the same seed gives the same split.
     ///
-    /// Each class gives the same fraction, rounded; where anything is held out at all, a class of two or more images
-    /// has at least one on either side, and a class of one image is trained on. What a class gives does not depend on
-    /// the other classes. Both lists keep the order of `items`.
+    /// The split is stratified: the validation set holds the same fraction of each class, rounded. If any images are held out,
+    /// a class of two or more images has at least one in each set, and a class of one image is in the training set. The split
+    /// of a class does not depend on the other classes. Both lists keep the order of `items`.
     ///
-    /// With `groups` (those of this folder alone) the images of a group stay on one side, as far as whole groups fit: a class
-    /// then gives at most its fraction, or one group more where it would give nothing, and a group that holds all of a class is
-    /// trained on. Groups that take over a quarter of a class's validation images come last, since one scene says little of
-    /// others. Without groups, photos of one burst may end up on either side, which makes validation look better than it is.
+    /// With `groups` (of this folder only), the images of a group stay in one set. A class then holds out at most its fraction,
+    /// or one group if it would otherwise hold out nothing; a group that holds all images of a class is in the training set.
+    /// Groups larger than a quarter of a class's validation images are chosen last, because one scene is not representative.
+    /// Without groups, photos of one burst may be in both sets, and validation results are too optimistic.
     package func split(
         _ rule: ValidationRule, seed: UInt64, groups: ImageGroups? = nil
     ) -> (training: [Item], validation: [Item]) {
-        let (training, validation) = splitPlaces(rule, seed: seed, groups: groups)
+        let (training, validation) = splitIndices(rule, seed: seed, groups: groups)
         return (training.map { items[$0] }, validation.map { items[$0] })
     }
 
-    /// How many images `split` without groups would keep back, and how many of these would have another image of their group
-    /// among those to train on: what they measure is memory.
+    /// The number of images that `split` without groups would hold out, and how many of them have a near-duplicate in training.
+    ///
+    /// Such images measure memorization, not generalization.
     package func randomSplitLeaks(_ rule: ValidationRule, seed: UInt64, groups: ImageGroups) -> (images: Int, of: Int) {
-        let (training, validation) = splitPlaces(rule, seed: seed, groups: nil)
+        let (training, validation) = splitIndices(rule, seed: seed, groups: nil)
         return (groups.leaks(from: validation, into: training), validation.count)
     }
 
-    private func splitPlaces(
+    private func splitIndices(
         _ rule: ValidationRule, seed: UInt64, groups: ImageGroups?
     ) -> (training: [Int], validation: [Int]) {
         let fraction = rule.fraction(ofImages: items.count)
@@ -62,65 +63,67 @@ extension ImageFolder {
     }
 }
 
-/// Which groups of images are held out.
+/// The groups of images that are held out.
 private struct Selection {
-    /// The images of each group, as places in the folder's items, and the group of each image.
+    /// The images of each group, as indices of the folder's items, and the group of each image.
     private let members: [[Int]]
     private let groupOfItem: [Int]
-    /// How many images of each class a group holds.
+    /// The number of images of each class in each group.
     private let counts: [[Int: Int]]
-    private let total: [Int]
-    private let wanted: [Int]
-    private var kept: [Int]
+    /// The number of images of each class: in total, to hold out, and held out so far.
+    private let totalCounts: [Int]
+    private let targetCounts: [Int]
+    private var heldOutCounts: [Int]
     private var chosen: Set<Int> = []
 
     init(of folder: ImageFolder, fraction: Double, groups: ImageGroups?) {
         let labels = folder.items.map(\.label)
-        var numbers: [Int: Int] = [:]
-        groupOfItem = folder.items.indices.map { place in
-            let root = groups?.group(of: place) ?? place
-            let number = numbers[root] ?? numbers.count
-            numbers[root] = number
-            return number
+        var groupIndices: [Int: Int] = [:]
+        groupOfItem = folder.items.indices.map { item in
+            let root = groups?.group(of: item) ?? item
+            let group = groupIndices[root] ?? groupIndices.count
+            groupIndices[root] = group
+            return group
         }
-        var members = Array(repeating: [Int](), count: numbers.count)
-        for (place, group) in groupOfItem.enumerated() { members[group].append(place) }
+        var members = Array(repeating: [Int](), count: groupIndices.count)
+        for (item, group) in groupOfItem.enumerated() { members[group].append(item) }
         self.members = members
         counts = members.map { $0.reduce(into: [:]) { $0[labels[$1], default: 0] += 1 } }
         let total = folder.labels.indices.map { label in labels.count { $0 == label } }
-        self.total = total
-        wanted = total.map { $0 < 2 ? 0 : min(max(Int((Double($0) * fraction).rounded()), 1), $0 - 1) }
-        kept = total.map { _ in 0 }
+        totalCounts = total
+        targetCounts = total.map { $0 < 2 ? 0 : min(max(Int((Double($0) * fraction).rounded()), 1), $0 - 1) }
+        heldOutCounts = total.map { _ in 0 }
     }
 
     func isChosen(_ item: Int) -> Bool { chosen.contains(groupOfItem[item]) }
 
-    /// Keeps back groups of a class, in random order.
+    /// Holds out groups of a class, in random order.
     mutating func choose(_ label: Int, using stream: inout RandomStream) {
         let own = members.indices.filter { counts[$0][label] != nil }
         let order = stream.permutation(of: own.count).map { own[$0] }
-        let small = max(wanted[label] / 4, 1)
+        let small = max(targetCounts[label] / 4, 1)
         for isSmall in [true, false] {
             for group in order where isSmall == (counts[group][label, default: 0] <= small) && fits(group) {
-                keep(group)
+                holdOut(group)
             }
         }
-        guard kept[label] == 0, wanted[label] > 0 else { return }
-        // No group fits: the one that is the least too large, as long as every class has images left to train on.
+        guard heldOutCounts[label] == 0, targetCounts[label] > 0 else { return }
+        // If no group fits, hold out the smallest one that leaves every class images to train on.
         let possible = order.filter { group in
-            counts[group].allSatisfy { kept[$0.key] + $0.value < total[$0.key] }
+            counts[group].allSatisfy { heldOutCounts[$0.key] + $0.value < totalCounts[$0.key] }
         }
         if let group = possible.min(by: { counts[$0][label, default: 0] < counts[$1][label, default: 0] }) {
-            keep(group)
+            holdOut(group)
         }
     }
 
     private func fits(_ group: Int) -> Bool {
-        !chosen.contains(group) && counts[group].allSatisfy { kept[$0.key] + $0.value <= wanted[$0.key] }
+        !chosen.contains(group)
+            && counts[group].allSatisfy { heldOutCounts[$0.key] + $0.value <= targetCounts[$0.key] }
     }
 
-    private mutating func keep(_ group: Int) {
+    private mutating func holdOut(_ group: Int) {
         chosen.insert(group)
-        for (label, count) in counts[group] { kept[label] += count }
+        for (label, count) in counts[group] { heldOutCounts[label] += count }
     }
 }

@@ -4,8 +4,9 @@ internal import ImprintModel
 
 /// A kind of file that Imprint writes to a path that the user chooses.
 ///
-/// The rule for all of them: a file is only replaced by a file of the same kind, and only if Imprint wrote it. Each kind carries a mark by which
-/// `wrote(_:)` recognizes it: metadata of a safetensors, ONNX or Core ML file, a `generator` element of a page, a comment of a picture.
+/// Imprint only replaces a file that it wrote itself, and only with a file of the same kind. `wrote(_:)` recognizes each kind
+/// by a signature: metadata in a safetensors, ONNX or Core ML file, a `generator` element in an HTML page, or a comment in an
+/// image.
 package enum OutputKind: String, CaseIterable, Sendable {
     case model = "model file"
     case personalization = "personalization file"
@@ -17,13 +18,13 @@ package enum OutputKind: String, CaseIterable, Sendable {
     case onnxModel = "ONNX model"
     case coreMLModel = "Core ML model"
 
-    /// Whether a new file of this kind may be written to `url`: nothing is there yet, an empty file as `mktemp` makes it, or an earlier
-    /// file of this kind that Imprint wrote.
+    /// Whether a new file of this kind may replace the file at `url`.
     ///
-    /// Folders and devices are left to `AtomicFile`, which refuses them.
+    /// It may if there is no file, if the file is empty (for example created by `mktemp`), or if Imprint wrote it as a file of
+    /// this kind. `AtomicFile` rejects folders and devices.
     package func canReplace(_ url: URL) -> Bool { OutputFile.canReplace(url, ifRecognizedBy: wrote) }
 
-    /// Whether Imprint wrote the file at `url`, as a file of this kind; false if it cannot be read.
+    /// Whether Imprint wrote the file at `url` as a file of this kind; false if the file is unreadable.
     package func wrote(_ url: URL) -> Bool {
         switch self {
         case .model: ModelFile.isOne(url)
@@ -38,7 +39,7 @@ package enum OutputKind: String, CaseIterable, Sendable {
         }
     }
 
-    /// The name in a sentence: "a model file", "an ONNX model".
+    /// The name with an indefinite article: "a model file", "an ONNX model".
     package var withArticle: String {
         switch self {
         case .auditReport, .onnxModel: "an \(rawValue)"
@@ -47,7 +48,7 @@ package enum OutputKind: String, CaseIterable, Sendable {
     }
 }
 
-// MARK: Marks
+// MARK: Signatures
 
 extension OutputKind {
     private func isPage(_ page: OutputFile.Page, _ url: URL) -> Bool {
@@ -58,8 +59,8 @@ extension OutputKind {
         return text.hasPrefix("<!doctype html>") && text.contains(OutputFile.generatorElement(page))
     }
 
-    /// Whether a protobuf file has the network in its metadata, as `ExportedModel` writes it.
-    /// - Parameter fields: The field numbers that lead from the file's message to the map of its metadata.
+    /// Whether a protobuf file has the network in its metadata, which `ExportedModel` writes.
+    /// - Parameter fields: The path of field numbers from the top-level message to the metadata map.
     private static func hasExportedNetwork(_ url: URL, fields: [Int]) -> Bool {
         guard let file = try? MappedFile(contentsOf: url) else { return false }
         return (try? contains(ExportedModel.networkKey, fields[...], in: WireMessage(file))) ?? false

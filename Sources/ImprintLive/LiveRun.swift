@@ -6,11 +6,11 @@ internal import ImprintModel
 internal import ImprintNetwork
 internal import ImprintTraining
 
-/// A run of training up to now, as a part of a page.
+/// The current state of a training run, rendered as a part of a page.
 struct LiveRun {
-    /// How many events have been taken: what a page has seen is told from what is new by it.
+    /// The number of events so far; pages use it to request only changes.
     private(set) var version = 0
-    /// Whether nothing will follow.
+    /// Whether the run has ended.
     private(set) var isFinished = false
     private let clock = ContinuousClock()
     private let began: ContinuousClock.Instant
@@ -24,7 +24,7 @@ struct LiveRun {
 
     init() { began = clock.now }
 
-    /// Takes the next event.
+    /// Handles the next event.
     mutating func take(_ event: TrainingEvent) {
         version += 1
         switch event {
@@ -32,7 +32,7 @@ struct LiveRun {
         case .reading(let done, let total): phase = "Reading photos: \(done) of \(total)"
         case .computingFeatures(let done, let total): phase = "Computing features: \(done) of \(total) photos"
         case .started(let start): take(start)
-        case .searching(let done, let total): phase = "Looking for a learning rate: step \(done) of at most \(total)"
+        case .searching(let done, let total): phase = "Searching for a learning rate: step \(done) of at most \(total)"
         case .learningRate(let search): search.learningRate.map { notes.append("Found a learning rate of \($0).") }
         case .batch(let batch):
             self.batch = batch
@@ -48,7 +48,7 @@ struct LiveRun {
         }
     }
 
-    /// Takes note that the run has ended: with a model, or with the error given.
+    /// Records the end of the run, with an error if it failed.
     mutating func end(_ error: (any Error)?) {
         version += 1
         isFinished = true
@@ -61,25 +61,26 @@ struct LiveRun {
     private mutating func take(_ start: TrainingStart) {
         self.start = start
         history = start.resumed?.history ?? []
-        phase = "Training begins"
+        phase = "Starting training"
         if !start.skipped.isEmpty {
-            notes.append("\(start.skipped.count) photos could not be read; the first: \(start.skipped[0].reason)")
+            notes.append("\(start.skipped.count) photos are unreadable; the first: \(start.skipped[0].reason)")
         }
-        if let resumed = start.resumed, !resumed.hasSameImages { notes.append("The photos are not those of before.") }
+        if let resumed = start.resumed, !resumed.hasSameImages {
+            notes.append("The photos have changed since the checkpoint.")
+        }
     }
-
 }
 
 // MARK: HTML
 
 extension LiveRun {
-    /// What the window says.
+    /// The title of the window.
     var title: String {
         guard let start, !isFinished else { return phase }
         return "\(phase) · \(start.network)"
     }
 
-    /// Where the run is: what changes with every batch.
+    /// The progress of the run, which changes with every batch.
     var head: String {
         let labels = start.map {
             $0.labels.count <= 6 ? $0.labels.joined(separator: ", ") : "\($0.labels.count) labels"
@@ -97,10 +98,10 @@ extension LiveRun {
             """
     }
 
-    /// Which `body` it is: it changes with every epoch, and at the end.
+    /// The version of `body`, which changes with every epoch and at the end.
     var bodyVersion: Int { history.count + (result == nil ? 0 : 1) }
 
-    /// What was measured: the curves and, at the end, the confusion matrix.
+    /// The training curves and, at the end, the confusion matrix.
     var body: String {
         Page.section(
             "Training curves", id: "curves", TrainingCurves.html(history, kept: result?.weights.training?.kept))
@@ -110,26 +111,24 @@ extension LiveRun {
     private var score: String {
         guard let last = result?.weights.training?.kept ?? history.last else { return "" }
         let (accuracy, photos) =
-            last.validationAccuracy.map { ($0, "the photos to validate on") } ?? (
-                last.accuracy, "the photos trained on"
-            )
+            last.validationAccuracy.map { ($0, "the validation photos") } ?? (last.accuracy, "the training photos")
         return """
             <div><p class="score">\(String(format: "%.1f %%", accuracy * 100))</p>
-            <p>of \(photos) classified rightly<br><span class="more">after epoch \(last.epoch)</span></p></div>
+            <p>of \(photos) classified correctly<br><span class="more">after epoch \(last.epoch)</span></p></div>
             """
     }
 
     private var facts: [(String, String)] {
         var facts: [(String, String)] = []
         if let start {
-            facts.append(("photos to train on", "\(start.trainingImages)"))
-            if start.validationImages > 0 { facts.append(("to validate on", "\(start.validationImages)")) }
+            facts.append(("training photos", "\(start.trainingImages)"))
+            if start.validationImages > 0 { facts.append(("validation photos", "\(start.validationImages)")) }
         }
         if let best = TrainingCurves.bestEpoch(history) { facts.append(("best epoch", "\(best.epoch)")) }
         if let batch, !isFinished {
             facts.append(("loss", String(format: "%.4f", batch.loss)))
             if let rate = pace.imagesPerSecond, let left = pace.secondsLeft {
-                facts += [("images a second", "\(Int(rate))"), ("left", clockTime(left))]
+                facts += [("images per second", "\(Int(rate))"), ("time left", clockTime(left))]
             }
         }
         facts.append(("time", clockTime((clock.now - began).seconds)))
@@ -140,7 +139,7 @@ extension LiveRun {
         let value = isFinished && result != nil ? 1 : pace.share
         return """
             <p role="status" class="phase">\(escaped(phase))</p>
-            <progress max="1" value="\(String(format: "%.4f", value))" aria-label="The whole run">\(Int(value * 100)) %</progress>
+            <progress max="1" value="\(String(format: "%.4f", value))" aria-label="Progress">\(Int(value * 100)) %</progress>
             """
     }
 

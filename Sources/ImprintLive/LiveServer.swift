@@ -5,25 +5,25 @@ internal import ImprintModel
 package import ImprintTraining
 internal import Synchronization
 
-/// Serves a page that follows a run of training, to browsers on this machine alone.
+/// Serves a page that follows a training run, only to browsers on this machine.
 ///
-/// The page asks for what is new and is answered as soon as there is some.
+/// The page requests changes by long polling.
 package final class LiveServer: Sendable {
-    /// The port that is tried first where none is asked for; the next that is free is taken if it is in use.
-    package static let usualPort = 8093
+    /// The default port; if it is in use, the server takes the next free one.
+    package static let defaultPort = 8093
 
-    /// Where the page is.
+    /// The address of the page.
     package let url: URL
     private let server: LocalServer
     private let run = Mutex(LiveRun())
-    /// What was asked for last: when, and which version the answer had.
-    let asked = Mutex<(at: ContinuousClock.Instant, answered: Int)?>(nil)
+    /// The time of the last request, and the version of its response.
+    let lastRequest = Mutex<(at: ContinuousClock.Instant, version: Int)?>(nil)
 
-    /// Starts to serve.
-    /// - Parameter port: The port, 1…65,535; the usual or the next free one if nil.
-    /// - Throws: `LocalServerError.noPort` if the port cannot be had.
+    /// Starts the server.
+    /// - Parameter port: The port, 1…65,535; if nil, the default port or the next free one.
+    /// - Throws: `LocalServerError.noPort` if the port is not available.
     package init(port: Int? = nil) async throws {
-        server = try await LocalServer(port: port, usualPort: Self.usualPort)
+        server = try await LocalServer(port: port, defaultPort: Self.defaultPort)
         url = server.url
         await server.serve { [self] request, _ in
             switch (request.method, request.path) {
@@ -35,24 +35,24 @@ package final class LiveServer: Sendable {
         }
     }
 
-    /// Shows what happened.
+    /// Shows a training event.
     package func show(_ event: TrainingEvent) { run.withLock { $0.take(event) } }
 
-    /// Shows the end, gives open pages two seconds to see it, and stops.
-    /// - Parameter error: What the run ended with, where it did not end well.
+    /// Shows the end, gives open pages two seconds to load it, and stops.
+    /// - Parameter error: The error of a failed run.
     package func finish(_ error: (any Error)? = nil) async {
         let last = run.withLock {
             $0.end(error)
             return $0.version
         }
         let deadline = ContinuousClock().now + .seconds(2)
-        while let asked = asked.withLock({ $0 }), asked.answered < last, asked.at + .seconds(12) > .now,
+        while let request = lastRequest.withLock({ $0 }), request.version < last, request.at + .seconds(12) > .now,
             .now < deadline
         {
             try? await Task.sleep(for: .milliseconds(20))
         }
-        // What was answered last may be on its way.
-        if asked.withLock({ $0 != nil }) { try? await Task.sleep(for: .milliseconds(200)) }
+        // The last response may still be on its way.
+        if lastRequest.withLock({ $0 != nil }) { try? await Task.sleep(for: .milliseconds(200)) }
         await server.stop()
     }
 }
@@ -67,7 +67,7 @@ extension LiveServer {
             body: """
                 <div id="head">\(run.head)</div>
                 <div id="body">\(run.body)</div>
-                <p id="connection" role="alert" hidden>The run does not answer any more: it has ended, or was stopped.</p>
+                <p id="connection" role="alert" hidden>The run does not answer: it has ended or was stopped.</p>
                 <style>progress { width: 100%; height: .6rem; accent-color: var(--second) } .phase { margin: 1.5rem 0 .25rem }
                 .notes { color: var(--soft); font-size: .9rem; overflow-wrap: anywhere }</style>
                 <script src="follow.js"></script>
@@ -81,11 +81,11 @@ extension LiveServer {
         let isFinished: Bool
         let title: String
         let head: String
-        /// Missing where the asker has it.
+        /// The body; nil if the page already has this version.
         let body: String?
     }
 
-    /// What the run has come to, as soon as that is more than the asker knows, or after ten seconds.
+    /// Returns the state of the run as soon as it is newer than that of the page, or after ten seconds.
     private func state(_ request: HTTPRequest) async throws -> HTTPResponse {
         func known(_ name: String) -> Int { request.query.first { $0.name == name }.flatMap { Int($0.value) } ?? -1 }
         let (version, body) = (known("after"), known("body"))
@@ -93,12 +93,12 @@ extension LiveServer {
         while run.withLock({ $0.version <= version && !$0.isFinished }), .now < deadline {
             try await Task.sleep(for: .milliseconds(50))
         }
-        // A copy: the run does not wait while its page is made.
+        // A copy, so that the run does not wait while its page is rendered.
         let run = run.withLock { $0 }
         let state = State(
             version: run.version, bodyVersion: run.bodyVersion, isFinished: run.isFinished, title: run.title,
             head: run.head, body: run.bodyVersion == body ? nil : run.body)
-        asked.withLock { $0 = (.now, state.version) }
+        lastRequest.withLock { $0 = (.now, state.version) }
         return response(String(decoding: try JSONEncoder().encode(state), as: UTF8.self), "application/json")
     }
 
@@ -112,7 +112,7 @@ extension LiveServer {
             ], body: Data(text.utf8))
     }
 
-    /// Asks for what is new, again and again, and puts it into the page.
+    /// The script that polls for changes and updates the page.
     private static let follow = """
         const pause = (time) => new Promise((done) => setTimeout(done, time));
         async function follow() {

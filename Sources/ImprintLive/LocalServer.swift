@@ -4,12 +4,12 @@ package import Foundation
 internal import ImprintCore
 internal import Synchronization
 
-/// An HTTP server for browsers on this machine alone.
+/// An HTTP server for browsers on this machine only.
 ///
-/// It listens on 127.0.0.1, and answers only those who ask for that address or for localhost by name, so that no page from elsewhere can
-/// read along. Every answer says that it is for nobody else, and not to be kept.
+/// It listens on 127.0.0.1 and serves only requests with this address or localhost in the Host header, which prevents DNS
+/// rebinding. The headers of every response forbid caching and access by other origins.
 package final class LocalServer: Sendable {
-    /// Where it is.
+    /// The address of the server.
     package let url: URL
     private let server: HTTPServer
     private let hosts: Set<String>
@@ -20,17 +20,17 @@ package final class LocalServer: Sendable {
         let failure = Mutex<LocalServerError?>(nil)
     }
 
-    /// How many ports are tried, from the usual one on.
+    /// The number of ports to try, starting with the default port.
     private static let portCount = 100
 
     /// Starts to listen.
     /// - Parameters:
-    ///   - port: The port, 1…65,535; if nil, the first that can be had from `usualPort` on. So those that follow one another have the
-    ///     same port, with what a browser keeps for it.
-    ///   - usualPort: The port that is tried first where none is asked for.
-    /// - Throws: `LocalServerError.noPort` if none can be had.
-    package init(port: Int?, usualPort: Int) async throws {
-        let ports = port.map { $0...$0 } ?? usualPort...(usualPort + Self.portCount - 1)
+    ///   - port: The port, 1…65,535; if nil, the first free port from `defaultPort` on. Consecutive servers therefore have the
+    ///     same port, so that browsers keep their data for it.
+    ///   - defaultPort: The first port to try if `port` is nil.
+    /// - Throws: `LocalServerError.noPort` if no port is available.
+    package init(port: Int?, defaultPort: Int) async throws {
+        let ports = port.map { $0...$0 } ?? defaultPort...(defaultPort + Self.portCount - 1)
         var started: (server: HTTPServer, port: Int, run: Task<Void, any Error>)?
         for port in ports where started == nil && UInt16(exactly: port) ?? 0 > 0 {
             let address = try sockaddr_in.inet(ip4: "127.0.0.1", port: UInt16(port))
@@ -41,7 +41,7 @@ package final class LocalServer: Sendable {
             throw LocalServerError.noPort(of: ports)
         }
         (server, self.url) = (started.server, url)
-        // Browsers leave out the port if it is that of HTTP.
+        // Browsers omit the port 80.
         hosts = Set(
             ["127.0.0.1", "localhost"].flatMap {
                 started.port == 80 ? [$0, "\($0):80"] : ["\($0):\(started.port)"]
@@ -50,7 +50,7 @@ package final class LocalServer: Sendable {
         Task { [state, server] in await Self.keepListening(server, started.run, started.port, state) }
     }
 
-    /// What a server does that listens from now on; nil if it cannot.
+    /// Starts a server and returns its task once it listens; nil if it cannot listen.
     private static func listening(_ server: HTTPServer) async -> Task<Void, any Error>? {
         let hasEnded = Atomic(false)
         let run = Task {
@@ -64,8 +64,9 @@ package final class LocalServer: Sendable {
         return run
     }
 
-    /// Lets a server go on where it ends by itself, as when the process has no file descriptor left for the next connection: those of the
-    /// connections that it had are free by then.
+    /// Restarts a server that ends by itself, for example because the process has no free file descriptors.
+    ///
+    /// The descriptors of its connections are free by then.
     private static func keepListening(
         _ server: HTTPServer, _ run: Task<Void, any Error>, _ port: Int, _ state: State
     ) async {
@@ -86,22 +87,22 @@ package final class LocalServer: Sendable {
         }
     }
 
-    /// Why it does not answer any more, though it was not stopped; `nil` while it does.
+    /// The reason why the server ended without being stopped; nil while it runs.
     package var failure: LocalServerError? { state.failure.withLock { $0 } }
 
-    /// Answers requests from now on; those that ask for another host get 403.
+    /// Starts to answer requests; requests for another host get status 403.
     /// - Parameters:
-    ///   - bodyLimit: How many bytes a request may bring.
-    ///   - gate: The answer to a request that is not let in, by its head alone; `nil` for what may be answered.
-    ///   - answer: The answer to a request and what it brought; nil if that was more.
+    ///   - bodyLimit: The maximum number of bytes in the body of a request.
+    ///   - authorize: Returns the response to a rejected request, based on its head only; nil to allow the request.
+    ///   - answer: Returns the response to a request and its body; the body is nil if it exceeds the limit.
     package func serve(
-        bodyLimit: Int = 0, gate: @escaping @Sendable (HTTPRequest) -> HTTPResponse? = { _ in nil },
+        bodyLimit: Int = 0, authorize: @escaping @Sendable (HTTPRequest) -> HTTPResponse? = { _ in nil },
         _ answer: @escaping @Sendable (HTTPRequest, Data?) async throws -> HTTPResponse
     ) async {
         await server.appendRoute("*") { [hosts] request in
             let isForUs = hosts.contains(request.headers[.host] ?? "")
-            let refusal = isForUs ? gate(request) : HTTPResponse(statusCode: .forbidden)
-            // To its end, whatever comes of it: behind it, the next request of the connection begins.
+            let refusal = isForUs ? authorize(request) : HTTPResponse(statusCode: .forbidden)
+            // The body is always read to its end, where the next request of the connection begins.
             var (body, count) = (Data(), 0)
             var isWhole = true
             do {
@@ -120,7 +121,7 @@ package final class LocalServer: Sendable {
                 } else {
                     HTTPResponse(
                         statusCode: .badRequest, headers: [.contentType: "text/plain"],
-                        body: Data("What the request brings is not as long as it says.\n".utf8))
+                        body: Data("The request body does not have the announced length.\n".utf8))
                 }
             for (name, value) in Self.headers where response.headers[name] == nil { response.headers[name] = value }
             return response
@@ -133,7 +134,7 @@ package final class LocalServer: Sendable {
         HTTPHeader("Cross-Origin-Opener-Policy"): "same-origin",
     ]
 
-    /// Ends; answers that are being sent have a second to arrive.
+    /// Stops the server; responses in progress have one second to finish.
     package func stop() async { await Self.stop(server, state) }
 
     private static func stop(_ server: HTTPServer, _ state: State) async {
@@ -144,24 +145,25 @@ package final class LocalServer: Sendable {
     deinit { Task { [server, state] in await Self.stop(server, state) } }
 }
 
-/// Why a page is not served.
+/// An error of the local server.
 package enum LocalServerError: DescribedError, Equatable {
-    /// None of the ports could be had.
+    /// None of the ports is available.
     case noPort(of: ClosedRange<Int>)
-    /// The page was served on a port, and cannot be any more.
+    /// The server ended and could not be restarted.
     case ended(port: Int, reason: String)
 
-    /// What to do.
+    /// The error and its remedy.
     package var description: String {
         switch self {
         case .noPort(let ports) where ports.count == 1:
-            "the port \(ports.lowerBound) of this machine cannot be listened on, since another program does or it is reserved; choose "
-                + "another with --port, or leave it out to take one that is free"
+            "The port \(ports.lowerBound) is not available: another program uses it, or it is reserved. "
+                + "Choose another port, or choose none to use a free one."
         case .noPort(let ports):
-            "none of the ports \(ports.lowerBound) to \(ports.upperBound) of this machine can be listened on, since other programs do or "
-                + "the process may open no more files; choose one with --port, or see ulimit -n"
+            "None of the ports \(ports.lowerBound) to \(ports.upperBound) is available: other programs use them, "
+                + "or the process cannot open more files. "
+                + "Choose another port, or raise the limit of open files (ulimit -n)."
         case .ended(let port, let reason):
-            "the page on port \(port) of this machine is not served any more, and does not come back: \(reason); start again"
+            "The server on port \(port) has ended: \(reason). Start it again."
         }
     }
 }

@@ -6,10 +6,10 @@ internal import ImprintModel
 struct Disk: StoreFiles {
     let folder: URL
 
-    /// Makes the folder if there is none.
+    /// Creates the folder if it does not exist.
     init(_ folder: URL) throws {
         self.folder = folder
-        // A folder whose own name is lost takes everything in it along.
+        // If a power cut loses the name of a folder, everything in it is lost too, so the names of new folders are flushed.
         var missing: [URL] = []
         var above = folder.standardizedFileURL
         while !FileManager.default.fileExists(atPath: above.path), above.path != "/" {
@@ -104,22 +104,22 @@ private final class FileLock: StoreLock {
     init(descriptor: Int32) { self.descriptor = descriptor }
 
     deinit {
-        // Closing alone would not do where a process was started meanwhile, which has the file open too for a moment.
+        // Closing is not enough if another process was started meanwhile and briefly inherits the open file.
         flock(descriptor, LOCK_UN)
         close(descriptor)
     }
 }
 
-/// A file opened for reading that is no folder, device or pipe.
+/// A regular file opened for reading; folders, devices and pipes are rejected.
 final class RegularFile {
     private let descriptor: Int32
     private let path: String
-    /// How many bytes it had when it was opened.
+    /// The size in bytes when the file was opened.
     let byteCount: Int
 
     init(_ path: String) throws(FileError) {
         self.path = path
-        // Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
+        // Without O_NONBLOCK, opening a pipe without a writer would block forever.
         descriptor = retryingInterrupts { open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
         guard descriptor >= 0 else { throw .cannotRead(path, errno: errno) }
         var status = stat()
@@ -127,20 +127,20 @@ final class RegularFile {
         byteCount = Int(status.st_size)
         if let code { throw .cannotRead(path, errno: code) }
         guard status.st_mode & S_IFMT == S_IFREG else {
-            throw .cannotRead(path: path, reason: "it is a folder, device or pipe, not a file")
+            throw .cannotRead(path: path, reason: "it is a folder, device or pipe, expected a regular file")
         }
     }
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
-    /// Gives its bytes from the first to the last, piece by piece.
+    /// Reads the file from start to end and passes each chunk to `body`.
     func read(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
-        try withUnsafeTemporaryAllocation(byteCount: 1 << 18, alignment: 64) { piece in
+        try withUnsafeTemporaryAllocation(byteCount: 1 << 18, alignment: 64) { chunk in
             while true {
-                let count = retryingInterrupts { Foundation.read(descriptor, piece.baseAddress, piece.count) }
+                let count = retryingInterrupts { Foundation.read(descriptor, chunk.baseAddress, chunk.count) }
                 if count < 0 { throw FileError.cannotRead(path, errno: errno) }
                 if count == 0 { return }
-                try body(UnsafeRawBufferPointer(rebasing: piece[..<count]))
+                try body(UnsafeRawBufferPointer(rebasing: chunk[..<count]))
             }
         }
     }

@@ -5,15 +5,15 @@ internal import Synchronization
     internal import FoundationNetworking
 #endif
 
-/// Brings a file into the store's folder, under a name of its own, and goes on from what an earlier download left there.
+/// Downloads a file into the folder of the store, and resumes an interrupted download.
 ///
-/// Beside what came lies a note of which version of which file it is the beginning of. Where the two do not belong together, for they are
-/// two files, the server finds out by the version, or the digest of the whole does.
+/// A record beside the partial file names its URL and version. Partial file and record are two files, so they may not match;
+/// then the server detects it by the version, or the digest of the whole file does.
 struct Download: Sendable {
     static let fileName = "download.partial"
-    static let noteName = "download.json"
+    static let recordName = "download.json"
 
-    private struct Note: Codable {
+    private struct ResumeRecord: Codable {
         let source: String
         /// A strong entity tag, or a date of modification.
         let version: String
@@ -22,134 +22,139 @@ struct Download: Sendable {
     let files: any StoreFiles
     let fetch: Fetch
 
-    /// Forgets what came.
+    /// Removes the partial file and its record.
     static func forget(in files: some StoreFiles) throws {
-        try files.remove(noteName)
+        try files.remove(recordName)
         try files.remove(fileName)
     }
 
-    /// Brings all of the file; it is not flushed.
-    /// - Parameter resumes: Whether to go on from what came before.
-    /// - Returns: whether it did.
-    /// - Throws: `StoreError`; what came stays if going on from it may help.
+    /// Downloads the whole file without flushing it.
+    /// - Parameter resumes: Whether to resume an interrupted download.
+    /// - Returns: Whether the download was resumed.
+    /// - Throws: `StoreError`; the partial file stays if resuming may help.
     func run(resumes: Bool) async throws -> Bool {
-        let note = resumes && !fetch.url.isFileURL ? try usableNote() : nil
-        if note == nil { try beginAnew() }
+        let record = resumes && !fetch.url.isFileURL ? try resumableRecord() : nil
+        if record == nil { try startOver() }
         do {
             if fetch.url.isFileURL {
                 try fetch.read { try files.append($0, to: Self.fileName) }
                 return false
             }
-            return try await get(from: note)
+            return try await get(from: record)
         } catch let error as StoreError {
             switch error {
-            // The file has become shorter than what is there of it.
-            case .refusedByServer(_, status: 416) where note != nil: return try await run(resumes: false)
-            case .invalidResponse, .tooLarge, .refusedByServer(_, status: 416): try Self.forget(in: files)
+            // The file on the server has become shorter than the partial file.
+            case .unexpectedStatus(_, status: 416) where record != nil: return try await run(resumes: false)
+            case .invalidResponse, .tooLarge, .unexpectedStatus(_, status: 416): try Self.forget(in: files)
             default: break
             }
             throw error
         }
     }
 
-    private func beginAnew() throws {
+    private func startOver() throws {
         try Self.forget(in: files)
-        // A file of no bytes is one too.
+        // The file must exist even if the download has no bytes.
         try files.append(Data(), to: Self.fileName)
     }
 
-    /// The note of what there is of the file; nil if there is nothing to go on from.
-    private func usableNote() throws -> Note? {
-        guard let size = try files.size(of: Self.fileName), size > 0, try files.size(of: Self.noteName) != nil,
-            // A note that cannot be read is none: the file is had again.
-            let note = try? JSONDecoder().decode(Note.self, from: files.contents(of: Self.noteName))
+    /// The record of the partial file; nil if there is nothing to resume.
+    private func resumableRecord() throws -> ResumeRecord? {
+        guard let size = try files.size(of: Self.fileName), size > 0, try files.size(of: Self.recordName) != nil,
+            // Without a readable record the file is downloaded from the start.
+            let record = try? JSONDecoder().decode(ResumeRecord.self, from: files.contents(of: Self.recordName))
         else { return nil }
-        return note.source == fetch.url.shown ? note : nil
+        return record.source == fetch.url.redacted ? record : nil
     }
 
-    private func get(from note: Note?) async throws -> Bool {
-        let start = note == nil ? 0 : try files.size(of: Self.fileName) ?? 0
+    private func get(from record: ResumeRecord?) async throws -> Bool {
+        let start = record == nil ? 0 : try files.size(of: Self.fileName) ?? 0
         let progress = Mutex(Progress(byteCount: start))
         var headers: [String: String] = [:]
-        if let note { headers = ["Range": "bytes=\(start)-", "If-Range": note.version] }
+        if let record { headers = ["Range": "bytes=\(start)-", "If-Range": record.version] }
         do {
             try await fetch.get(headers: headers) { response in
-                try progress.withLock { try begin(response, note, from: start, &$0) }
+                try progress.withLock { try begin(response, record, from: start, &$0) }
             } onData: { data in
                 try progress.withLock { progress in
                     guard !progress.isDone else { return }
                     progress.byteCount += data.count
-                    try fetch.checkSize(progress.byteCount, isAll: false)
+                    try fetch.checkSize(progress.byteCount, isTotal: false)
                     if let expected = progress.expected, progress.byteCount > expected {
                         throw StoreError.invalidResponse(
-                            url: fetch.url.shown, reason: "more than the \(expected) bytes that it announces")
+                            url: fetch.url.redacted, reason: "it has more than the announced \(expected) bytes")
                     }
                     try files.append(data, to: Self.fileName)
                 }
             }
         } catch let error as URLError {
-            throw StoreError.brokenOff(
-                url: fetch.url.shown, byteCount: progress.withLock(\.byteCount), reason: error.localizedDescription)
+            throw StoreError.interrupted(
+                url: fetch.url.redacted, byteCount: progress.withLock(\.byteCount), reason: error.localizedDescription)
         }
         let (found, expected) = progress.withLock { ($0.byteCount, $0.expected) }
         if let expected, found < expected {
-            throw StoreError.brokenOff(url: fetch.url.shown, byteCount: found, reason: "expected \(expected)")
+            throw StoreError.interrupted(
+                url: fetch.url.redacted, byteCount: found, reason: "expected \(expected) bytes")
         }
         return progress.withLock(\.hasResumed)
     }
 
     private struct Progress {
-        /// What is there of the file.
+        /// The number of bytes in the partial file.
         var byteCount: Int
-        /// What the whole has, where the server says.
+        /// The size of the whole file, if the server reports it.
         var expected: Int?
         var hasResumed = false
-        /// Whether all of it was there before.
+        /// Whether the whole file was there before.
         var isDone = false
     }
 
-    /// Makes ready for a body.
-    private func begin(_ response: HTTPURLResponse, _ note: Note?, from start: Int, _ progress: inout Progress) throws {
+    /// Checks the header of a response and prepares for its body.
+    private func begin(
+        _ response: HTTPURLResponse, _ record: ResumeRecord?, from start: Int, _ progress: inout Progress
+    ) throws {
         func header(_ name: String) -> String? { response.value(forHTTPHeaderField: name) }
-        func invalid(_ reason: String) -> StoreError { .invalidResponse(url: fetch.url.shown, reason: reason) }
+        func invalid(_ reason: String) -> StoreError { .invalidResponse(url: fetch.url.redacted, reason: reason) }
         let version = header("ETag").flatMap { $0.hasPrefix("W/") ? nil : $0 } ?? header("Last-Modified")
         let isEncoded = header("Content-Encoding").map { $0.lowercased() != "identity" } ?? false
         switch response.statusCode {
         case 200:
-            if note != nil { try beginAnew() }
+            if record != nil { try startOver() }
             let length = isEncoded ? nil : header("Content-Length").flatMap { Int($0) }
             try length.map { try fetch.checkSize($0) }
             progress = Progress(byteCount: 0, expected: length)
             if let version, !isEncoded {
                 try files.replace(
-                    Self.noteName, with: JSONEncoder().encode(Note(source: fetch.url.shown, version: version)))
+                    Self.recordName,
+                    with: JSONEncoder().encode(ResumeRecord(source: fetch.url.redacted, version: version)))
             }
         case 206:
             let range = header("Content-Range") ?? "none"
-            guard let note, let found = ContentRange(range), found.start == start, found.end == found.total, !isEncoded
+            guard let record, let found = ContentRange(range), found.start == start, found.end == found.total,
+                !isEncoded
             else {
                 throw invalid("its Content-Range is \(range.debugDescription), expected bytes from \(start) to the end")
             }
-            guard version == nil || version == note.version || header("ETag") == nil else {
-                throw invalid("it gives a part of another version of the file")
+            guard version == nil || version == record.version || header("ETag") == nil else {
+                throw invalid("it is a part of another version of the file")
             }
             try fetch.checkSize(found.total)
             progress.expected = found.total
             progress.hasResumed = true
-        case 416 where header("Content-Range") == "bytes */\(start)" && note != nil:
+        case 416 where header("Content-Range") == "bytes */\(start)" && record != nil:
             progress = Progress(byteCount: start, expected: start, hasResumed: true, isDone: true)
         default:
-            throw StoreError.refusedByServer(url: fetch.url.shown, status: response.statusCode)
+            throw StoreError.unexpectedStatus(url: fetch.url.redacted, status: response.statusCode)
         }
     }
 }
 
-/// What the header `Content-Range` of a part says: "bytes 5-9/10".
+/// The value of the header `Content-Range`, such as "bytes 5-9/10".
 private struct ContentRange {
     let start: Int
-    /// The first byte behind the part.
+    /// The position after the last byte of the part.
     let end: Int
-    /// How many bytes the whole has.
+    /// The size of the whole file.
     let total: Int
 
     init?(_ text: String) {

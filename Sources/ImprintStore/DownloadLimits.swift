@@ -1,18 +1,18 @@
 internal import Imprint
 internal import ImprintNetwork
 
-/// How large a model may be, and how slow the server that it comes from.
+/// The limits of a download: the maximum size and duration, and the minimum speed.
 public struct DownloadLimits: Sendable {
-    /// How many bytes a model may have at most.
+    /// The maximum size of a model in bytes.
     public var byteCount: Int
-    /// The time in which `bytesPerInterval` have to come, again and again; a positive one.
+    /// The interval over which the speed is measured; must be positive.
     public var interval: Duration
-    /// How many bytes have to come in each `interval`, from the request on; what takes longer is given up.
+    /// The minimum number of bytes in each `interval` since the request; a slower download fails.
     public var bytesPerInterval: Int
-    /// How long a download may take at most.
+    /// The maximum duration of a download.
     public var time: Duration
 
-    /// Makes limits: a gibibyte, a kibibyte a second over half a minute, an hour.
+    /// Creates limits; the defaults are 1 GiB, 1 KiB/s measured over 30 seconds, and one hour.
     public init(
         byteCount: Int = 1 << 30, interval: Duration = .seconds(30), bytesPerInterval: Int = 30 << 10,
         time: Duration = .seconds(3600)
@@ -23,8 +23,8 @@ public struct DownloadLimits: Sendable {
         self.time = time
     }
 
-    /// Checks that something may come in each interval.
-    /// - Throws: `ImprintError.invalidSetting` if it is none.
+    /// Checks that the interval is positive.
+    /// - Throws: `ImprintError.invalidSetting` if it is not.
     func check() throws(ImprintError) {
         guard interval > .zero else {
             throw .invalidSetting(name: "interval", found: "\(interval)", expected: "more than 0 seconds")

@@ -7,8 +7,8 @@ internal import Synchronization
 #endif
 
 extension URL {
-    /// The URL as messages and records name it: without what may be a secret.
-    var shown: String {
+    /// The URL for messages and records, without user name, password, query and fragment, which may be secret.
+    var redacted: String {
         guard !isFileURL, var parts = URLComponents(url: absoluteURL, resolvingAgainstBaseURL: true) else {
             return path
         }
@@ -18,85 +18,85 @@ extension URL {
 
     fileprivate var isWeb: Bool { ["http", "https"].contains(scheme?.lowercased() ?? "") && host()?.isEmpty == false }
 
-    /// Where a server at this URL sends to by the header `Location`.
+    /// The target of a redirect with the header `Location` from this URL.
     func redirected(to location: String) throws(StoreError) -> URL {
         func refused(_ target: String, _ reason: String) -> StoreError {
-            .redirectRefused(url: shown, target: target, reason: reason)
+            .redirectRejected(url: redacted, target: target, reason: reason)
         }
         guard let target = URL(string: location, relativeTo: self)?.absoluteURL else {
-            throw refused("a place that is no URL", "expected one of http or https")
+            throw refused("an invalid URL", "expected an http or https URL")
         }
         guard target.isWeb else {
-            throw refused("a URL of the scheme \(target.scheme ?? "")", "expected http or https")
+            throw refused("a URL with the scheme \(target.scheme ?? "")", "expected http or https")
         }
         guard scheme?.lowercased() == "http" || target.scheme?.lowercased() == "https" else {
-            throw refused(target.shown, "from https to http")
+            throw refused(target.redacted, "from https to http")
         }
         return target
     }
 }
 
-/// Gets what is at a URL, within limits.
+/// Fetches a URL within limits.
 struct Fetch: Sendable {
     let url: URL
     let limits: DownloadLimits
 
-    private static let mostRedirects = 10
+    private static let maximumRedirects = 10
 
     /// - Throws: `StoreError.unsupportedURL`.
     init(_ url: URL, _ limits: DownloadLimits) throws(StoreError) {
-        guard url.isFileURL || url.isWeb else { throw .unsupportedURL(url.shown) }
+        guard url.isFileURL || url.isWeb else { throw .unsupportedURL(url.redacted) }
         self.url = url
         self.limits = limits
     }
 
-    /// Reads a file, piece by piece, that a file URL names.
+    /// Reads the file of a file URL and passes each chunk to `onData`.
     func read(_ onData: (Data) throws -> Void) throws {
         let file = try RegularFile(url.path)
         try checkSize(file.byteCount)
         var count = 0
-        try file.read { piece in
+        try file.read { chunk in
             try Task.checkCancellation()
-            count += piece.count
-            try checkSize(count, isAll: false)
-            try onData(Data(piece))
+            count += chunk.count
+            try checkSize(count, isTotal: false)
+            try onData(Data(chunk))
         }
     }
 
-    /// Asks a web server, and those that it sends to.
+    /// Sends a GET request and follows redirects.
     /// - Parameters:
-    ///   - headers: Of the request.
-    ///   - onResponse: Takes the header of the answer.
-    ///   - onData: Takes the pieces of its body.
+    ///   - headers: The headers of the request.
+    ///   - onResponse: Receives the header of the response.
+    ///   - onData: Receives each chunk of the body.
     func get(
         headers: [String: String] = [:], onResponse: @escaping @Sendable (HTTPURLResponse) throws -> Void,
         onData: @escaping @Sendable (Data) throws -> Void
     ) async throws {
         let end = DispatchTime.now() + limits.time.dispatchInterval
-        var place = url
-        for _ in 0...Self.mostRedirects {
-            var request = URLRequest(url: place, cachePolicy: .reloadIgnoringLocalCacheData)
-            // A range of a compressed body would be of no use.
+        var target = url
+        for _ in 0...Self.maximumRedirects {
+            var request = URLRequest(url: target, cachePolicy: .reloadIgnoringLocalCacheData)
+            // A range of a compressed body would be useless.
             for (name, value) in headers.merging(["Accept-Encoding": "identity"], uniquingKeysWith: { $1 }) {
                 request.setValue(value, forHTTPHeaderField: name)
             }
             let exchange = HTTPExchange(onResponse: onResponse, onData: onData)
             switch try await exchange.run(request, until: end, limits) {
             case .complete: return
-            case .redirect(let location): place = try place.redirected(to: location)
+            case .redirect(let location): target = try target.redirected(to: location)
             }
         }
-        throw StoreError.redirectRefused(
-            url: url.shown, target: place.shown, reason: "more than \(Self.mostRedirects) redirects")
+        throw StoreError.redirectRejected(
+            url: url.redacted, target: target.redacted, reason: "more than \(Self.maximumRedirects) redirects")
     }
 
-    /// All of a small file.
+    /// Fetches a small file into memory.
     func small() async throws -> Data {
         let data = Mutex(Data())
-        let add: @Sendable (Data) throws -> Void = { piece in
+        let add: @Sendable (Data) throws -> Void = { chunk in
             try data.withLock { data in
-                data += piece
-                try checkSize(data.count, isAll: false)
+                data += chunk
+                try checkSize(data.count, isTotal: false)
             }
         }
         if url.isFileURL {
@@ -106,22 +106,22 @@ struct Fetch: Sendable {
                 try await get(
                     onResponse: { response in
                         guard response.statusCode == 200 else {
-                            throw StoreError.refusedByServer(url: url.shown, status: response.statusCode)
+                            throw StoreError.unexpectedStatus(url: url.redacted, status: response.statusCode)
                         }
                     }, onData: add)
             } catch let error as URLError {
-                throw StoreError.brokenOff(
-                    url: url.shown, byteCount: data.withLock(\.count), reason: error.localizedDescription)
+                throw StoreError.interrupted(
+                    url: url.redacted, byteCount: data.withLock(\.count), reason: error.localizedDescription)
             }
         }
         return data.withLock { $0 }
     }
 
-    /// Checks that a file of `byteCount` bytes may be had.
-    /// - Parameter isAll: Whether the file has so many; else it has so many at least.
-    func checkSize(_ byteCount: Int, isAll: Bool = true) throws(StoreError) {
+    /// Checks `byteCount` against the size limit.
+    /// - Parameter isTotal: Whether `byteCount` is the total size of the file or a lower bound.
+    func checkSize(_ byteCount: Int, isTotal: Bool = true) throws(StoreError) {
         guard byteCount <= limits.byteCount else {
-            throw .tooLarge(url: url.shown, byteCount: isAll ? byteCount : nil, limit: limits.byteCount)
+            throw .tooLarge(url: url.redacted, byteCount: isTotal ? byteCount : nil, limit: limits.byteCount)
         }
     }
 }

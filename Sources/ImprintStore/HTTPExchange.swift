@@ -6,13 +6,13 @@ internal import Synchronization
     internal import FoundationNetworking
 #endif
 
-/// One GET request, whose answer is given on piece by piece as it comes and never held in memory.
+/// One GET request, whose response is streamed chunk by chunk and never held in memory.
 ///
-/// Redirects are not followed here, but told.
+/// It reports redirects instead of following them.
 final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
     enum Outcome {
         case complete
-        /// The answer's header alone matters: where to go instead.
+        /// A redirect with the value of the header `Location`.
         case redirect(String)
     }
 
@@ -22,21 +22,21 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
         case ended
     }
 
-    /// What came until now.
+    /// The progress of the response.
     private struct Received {
         var hasResponse = false
-        /// How many bytes of the body came in this interval.
+        /// The number of bytes of the body received in this interval.
         var newByteCount = 0
     }
 
     private let onResponse: @Sendable (HTTPURLResponse) throws -> Void
     private let onData: @Sendable (Data) throws -> Void
-    /// Held while what came is given on, so that nothing more is after the end.
+    /// The lock is held during callbacks, so that none of them runs after the end.
     private let state = Mutex(State.idle)
 
     /// - Parameters:
-    ///   - onResponse: Takes the header of an answer that is no redirect.
-    ///   - onData: Takes the pieces of the body.
+    ///   - onResponse: Receives the header of a response that is not a redirect.
+    ///   - onData: Receives each chunk of the body.
     init(
         onResponse: @escaping @Sendable (HTTPURLResponse) throws -> Void,
         onData: @escaping @Sendable (Data) throws -> Void
@@ -46,21 +46,21 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
     }
 
     /// Sends the request and waits for the end.
-    /// - Throws: What `onResponse` and `onData` throw, `URLError` if the connection fails, `StoreError` where the server is slower than
-    ///   it may be.
+    /// - Throws: The errors of `onResponse` and `onData`, `URLError` if the connection fails, `StoreError` if the server is too
+    ///   slow.
     func run(_ request: URLRequest, until deadline: DispatchTime, _ limits: DownloadLimits) async throws -> Outcome {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.urlCache = nil
         configuration.httpCookieStorage = nil
         configuration.urlCredentialStorage = nil
-        // Time is kept elsewhere.
+        // The timers below enforce the time limits.
         configuration.timeoutIntervalForRequest = 1e6
         let queue = DelegateQueue()
         queue.maxConcurrentOperationCount = 1
         let session = URLSession(configuration: configuration, delegate: self, delegateQueue: queue)
         defer { session.finishTasksAndInvalidate() }
         let task = session.dataTask(with: request)
-        let timers = watch(task, url: request.url?.shown ?? "", until: deadline, limits)
+        let timers = watch(task, url: request.url?.redacted ?? "", until: deadline, limits)
         defer { for timer in timers { timer.cancel() } }
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
@@ -77,7 +77,7 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
         }
     }
 
-    /// Ends the exchange where it takes too long, or too little comes.
+    /// Ends the exchange if it takes too long or the server is too slow.
     private func watch(
         _ task: URLSessionTask, url: String, until deadline: DispatchTime, _ limits: DownloadLimits
     ) -> [any DispatchSourceTimer] {
@@ -87,13 +87,13 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
         ) -> any DispatchSourceTimer {
             let timer = DispatchSource.makeTimerSource()
             timer.schedule(deadline: first, repeating: interval)
-            timer.setEventHandler { self.giveOn(task, check) }
+            timer.setEventHandler { self.deliver(task, check) }
             timer.resume()
             return timer
         }
         let interval = limits.interval.dispatchInterval
         return [
-            timer(deadline, every: .seconds(1)) { _ in throw StoreError.tookTooLong(url: url, limit: limits.time) },
+            timer(deadline, every: .seconds(1)) { _ in throw StoreError.timedOut(url: url, limit: limits.time) },
             timer(.now() + interval, every: interval) { received in
                 guard received.newByteCount >= limits.bytesPerInterval else {
                     throw StoreError.tooSlow(
@@ -113,8 +113,8 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
         continuation?.resume(with: result)
     }
 
-    /// Gives on what came, unless the exchange has ended; what fails ends it.
-    private func giveOn(_ task: URLSessionTask, _ body: (inout Received) throws -> Void) {
+    /// Runs a callback unless the exchange has ended; an error ends the exchange.
+    private func deliver(_ task: URLSessionTask, _ body: (inout Received) throws -> Void) {
         let failure = state.withLock { state -> (any Error)? in
             guard case .running(let continuation, var received) = state else { return nil }
             do {
@@ -127,7 +127,7 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
         }
         guard let failure else { return }
         end(.failure(failure))
-        // Not from here: cancelling waits for what waits for a place in the queue.
+        // Asynchronously, because cancelling waits for operations that wait for a slot in the queue.
         DispatchQueue.global().async { task.cancel() }
     }
 
@@ -136,11 +136,11 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
         newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
         state.withLock { state in
-            // A task that was cancelled does not expect to be told.
+            // A cancelled task does not expect the completion handler.
             guard case .running(let continuation, _) = state else { return }
             completionHandler(nil)
             state = .ended
-            // What `request` says is not used: on Linux it has lost the scheme of a file URL.
+            // `request` is not used, because on Linux it drops the scheme of a file URL.
             continuation.resume(returning: .redirect(response.value(forHTTPHeaderField: "Location") ?? ""))
         }
     }
@@ -149,9 +149,9 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
     ) {
-        giveOn(dataTask) { received in
+        deliver(dataTask) { received in
             guard let response = response as? HTTPURLResponse else { throw URLError(.badServerResponse) }
-            // On Linux, what a server says before its answer ("100 Continue") is told too.
+            // On Linux, informational responses ("100 Continue") are delivered too.
             guard response.statusCode >= 200 else { return }
             try onResponse(response)
             received.hasResponse = true
@@ -160,7 +160,7 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
     }
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
-        giveOn(dataTask) { received in
+        deliver(dataTask) { received in
             guard received.hasResponse else { throw URLError(.badServerResponse) }
             received.newByteCount += data.count
             try onData(data)
@@ -168,10 +168,10 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        giveOn(task) { received in
+        deliver(task) { received in
             if let error { throw error }
             guard !received.hasResponse else { return }
-            // A redirect to nowhere is not told as a response.
+            // A redirect without a target is not delivered as a response.
             guard let response = task.response as? HTTPURLResponse else { throw URLError(.badServerResponse) }
             try onResponse(response)
         }
@@ -179,26 +179,27 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, Sendable {
     }
 }
 
-/// The queue that delegates are called on.
+/// The queue for delegate calls, with a limited length.
 ///
-/// On Linux, a session puts what comes into it however long it is, which may be a whole file where the disk is slower than the network.
-/// So who adds to it waits for a place, and the server for who adds; as do other sessions of the process, with which that one is shared.
+/// On Linux, a session adds data without limit, which may be a whole file if the disk is slower than the network. A semaphore
+/// makes the session wait for a free slot, and with it the server. Other sessions of the process share that thread and wait
+/// too.
 private final class DelegateQueue: OperationQueue, @unchecked Sendable {
     #if canImport(FoundationNetworking)
-        private let places = DispatchSemaphore(value: 64)
+        private let slots = DispatchSemaphore(value: 64)
 
         override func addOperation(_ block: @escaping @Sendable () -> Void) {
-            places.wait()
-            super.addOperation { [places] in
+            slots.wait()
+            super.addOperation { [slots] in
                 block()
-                places.signal()
+                slots.signal()
             }
         }
     #endif
 }
 
 extension Duration {
-    /// The same for timers; at most some centuries.
+    /// The duration as an interval for timers, limited to about 136 years.
     var dispatchInterval: DispatchTimeInterval {
         let (seconds, attoseconds) = components
         return .nanoseconds(Int(min(max(seconds, 0), 1 << 32) * 1_000_000_000 + attoseconds / 1_000_000_000))

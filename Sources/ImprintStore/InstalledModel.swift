@@ -1,31 +1,31 @@
 public import Foundation
 
-/// A model in a store, and where it came from.
+/// An installed model and its source.
 public struct InstalledModel: Codable, Hashable, Sendable {
-    /// The SHA-256 digest of its file, as 64 hexadecimal digits in lower case.
+    /// The SHA-256 digest of the model file, as 64 hexadecimal digits in lower case.
     public let sha256: String
-    /// How many bytes its file has.
+    /// The size of the model file in bytes.
     public let byteCount: Int
-    /// The URL that it was installed from, without user name, password, query and fragment.
+    /// The URL of the installation, without user name, password, query and fragment.
     public let source: String
-    /// The Ed25519 public key (32 bytes) by which its signature was verified; nil if its digest alone was.
+    /// The Ed25519 public key (32 bytes) that verified the signature; nil if only the digest was verified.
     public let publicKey: Data?
-    /// When it was installed, to the second.
+    /// The date of the installation, to the second.
     public let date: Date
 
-    /// The name of its file in the store's folder.
+    /// The name of the model file in the folder of the store.
     var fileName: String { sha256 + ".imprint" }
 }
 
-/// The file that says which models a store has; there is none before the first.
+/// The index file of a store, which lists its models; it does not exist before the first installation.
 struct StoreIndex: Codable, Equatable {
     static let fileName = "models.json"
     private static let newestFormat = 1
 
     private(set) var format = newestFormat
-    /// The one in use.
+    /// The model in use.
     let current: InstalledModel
-    /// The one before, for `rollBack`.
+    /// The previous model, for `rollBack`.
     let previous: InstalledModel?
 
     init(current: InstalledModel, previous: InstalledModel?) {
@@ -33,7 +33,7 @@ struct StoreIndex: Codable, Equatable {
         self.previous = previous
     }
 
-    /// - Throws: `StoreError` if the file is not whole or is of a newer format, `FileError` if it cannot be read.
+    /// - Throws: `StoreError` if the file is damaged or has a newer format, `FileError` if it cannot be read.
     init?(in files: some StoreFiles) throws {
         guard try files.size(of: Self.fileName) != nil else { return nil }
         let bytes = try files.contents(of: Self.fileName)
@@ -49,7 +49,7 @@ struct StoreIndex: Codable, Equatable {
         } catch is DecodingError {
             throw StoreError.damagedIndex(file: path)
         }
-        // Digests become names of files.
+        // Digests become file names.
         let digests = [current.sha256] + (previous.map { [$0.sha256] } ?? [])
         guard digests.allSatisfy(Verification.isDigest) else { throw StoreError.damagedIndex(file: path) }
     }

@@ -6,7 +6,7 @@ internal import ImprintImages
 internal import ImprintNetwork
 internal import Synchronization
 
-/// A folder of verified models, of which one is in use.
+/// A folder of verified models, one of which is in use.
 ///
 /// ```swift
 /// let store = try ModelStore(at: folder)
@@ -14,19 +14,21 @@ internal import Synchronization
 /// let best = try store.live().current.classify(photo)[0]
 /// ```
 ///
-/// A model is in use only after its digest or signature was verified and it has classified a picture; until then, and wherever an
-/// installation fails or power is cut, it is the one before. That one stays for `rollBack()`.
+/// A new model is used only after its digest or signature was verified and it has classified a test picture. If an installation
+/// fails or the power is cut, the store keeps using the current model. After an installation, the previous model stays for
+/// `rollBack()`.
 ///
-/// A store may be used from any number of threads, and a folder by several processes. Nobody else may write to the folder.
+/// A store is safe to use from any number of threads, and several processes may share a folder. Only stores may write to the
+/// folder.
 public final class ModelStore: Sendable {
     private struct Loaded {
         let model: InstalledModel
         let classifier: ImageClassifier
     }
 
-    /// What this process has of the store.
+    /// The loaded models of this process.
     private struct Memory {
-        /// The model in use, once it was asked for.
+        /// The model in use, after its first use.
         var loaded: Loaded?
         var live: LiveClassifier?
 
@@ -39,14 +41,14 @@ public final class ModelStore: Sendable {
     private let files: any StoreFiles
     private let folder: String
     private let threads: Int
-    /// Held while a model is loaded or exchanged, so that each is loaded but once.
+    /// The lock is held while a model is loaded or replaced, so that each model is loaded only once.
     private let memory = Mutex(Memory())
 
-    /// Opens the store in a folder, which is made if there is none.
+    /// Opens the store in a folder, and creates the folder if necessary.
     /// - Parameters:
-    ///   - folder: The folder, of the store alone.
-    ///   - threads: How many threads one classification may use.
-    /// - Throws: `FileError` if the folder cannot be made.
+    ///   - folder: The folder, used only by stores.
+    ///   - threads: The maximum number of threads of one classification.
+    /// - Throws: `FileError` if the folder cannot be created.
     public convenience init(at folder: URL, threads: Int = 1) throws {
         self.init(try Disk(folder), folder: folder.path, threads: threads)
     }
@@ -57,14 +59,15 @@ public final class ModelStore: Sendable {
         self.threads = threads
     }
 
-    /// The model in use, as the folder says now; `nil` before the first.
+    /// The model in use, read from the folder; nil before the first installation.
     ///
-    /// - Throws: `StoreError.damagedIndex` and `newerIndex` if the store's index cannot be used, `FileError` if it cannot be read.
+    /// - Throws: `StoreError.damagedIndex` and `newerIndex` if the store's index cannot be used, `FileError` if it cannot be
+    ///   read.
     public var current: InstalledModel? { get throws { try StoreIndex(in: files)?.current } }
 
-    /// The model that `rollBack()` would go back to; nil if there is none.
+    /// The model that `rollBack()` would restore; nil if there is none.
     ///
-    /// - Throws: As `current`.
+    /// - Throws: The errors of `current`.
     public var previous: InstalledModel? { get throws { try StoreIndex(in: files)?.previous } }
 }
 
@@ -73,14 +76,14 @@ public final class ModelStore: Sendable {
 extension ModelStore {
     /// The classifier of the model in use.
     ///
-    /// It is always the same one for the same model, and has classified before. Where another process has installed a model meanwhile,
-    /// that one is loaded, and `live()` has it from then on.
-    /// - Throws: `StoreError.empty` before the first model, `StoreError.damaged` if its file is not the one that was verified; also what
-    ///   `current` throws.
+    /// The classifier is the same object for the same model, and has been tested. If another process has installed a new model,
+    /// the store loads that model, and `live()` uses it too.
+    /// - Throws: `StoreError.empty` before the first model, `StoreError.damaged` if the file has changed since its
+    ///   verification, and the errors of `current`.
     public func load() throws -> ImageClassifier { try memory.withLock { try load(&$0).classifier } }
 
-    /// The classifier of the model in use, in which `install` and `rollBack` put another in its place while requests run.
-    /// - Throws: As `load()`.
+    /// The classifier of the model in use, whose model `install` and `rollBack` replace while requests run.
+    /// - Throws: The errors of `load()`.
     public func live() throws -> LiveClassifier {
         try memory.withLock { memory in
             let loaded = try load(&memory)
@@ -113,14 +116,14 @@ extension ModelStore {
         guard try files.size(of: model.fileName) != nil else { throw damaged("it is not there") }
         let found = try files.digest(of: model.fileName).sha256
         guard found == model.sha256 else { throw damaged("its SHA-256 is \(found)") }
-        return Loaded(model: model, classifier: try tried(model.fileName))
+        return Loaded(model: model, classifier: try loadAndTest(model.fileName))
     }
 
-    /// A classifier that has classified a picture, which is when its plan is made.
-    private func tried(_ name: String) throws -> ImageClassifier {
+    /// Loads a classifier and classifies a test picture, which also creates its execution plan.
+    private func loadAndTest(_ name: String) throws -> ImageClassifier {
         let classifier = try ImageClassifier(try files.weights(name), threads: threads)
         let (width, height) = (classifier.weights.preprocessing.width, classifier.weights.preprocessing.height)
-        // All brightnesses, since what overflows may do so with some alone.
+        // All brightnesses, because an overflow may occur only with some of them.
         let samples = (0..<width * height * 3).map { UInt8(truncatingIfNeeded: $0 &* 151) }
         _ = try classifier.classify(RasterImage(width: width, height: height, channels: 3, samples: samples))
         return classifier
@@ -130,20 +133,21 @@ extension ModelStore {
 // MARK: Changing
 
 extension ModelStore {
-    /// Brings a model into the store, and into use.
+    /// Installs a model and starts to use it.
     ///
-    /// The file is had, verified and tried, and takes the place of the model in use, which becomes the previous one, unless its file is
-    /// damaged; older ones are removed. A download that broke off is gone on from by the next one from the same URL, where the server can.
+    /// The store downloads, verifies and tests the file, and then replaces the model in use. That model becomes the previous
+    /// model unless its file is damaged; older models are removed. The next installation from the same URL resumes an
+    /// interrupted download if the server supports it.
     ///
-    /// Cancelling the task ends the download. Errors leave the models of the store as they were, but for
-    /// `FileError.notConfirmed`: then the new model is in use, and a power cut may bring the one before back.
+    /// Cancelling the task ends the download. Errors do not change the models of the store, except `FileError.notConfirmed`:
+    /// then the new model is in use, and a power cut may restore the previous one.
     /// - Parameters:
-    ///   - url: Where the model is: a file, http or https URL.
-    ///   - verification: What vouches for it.
-    ///   - limits: How large it may be, and how slow the server.
-    /// - Returns: What is in use now.
-    /// - Throws: `StoreError`; `ImprintError.invalidSetting` for limits out of range; `FileError` if a file cannot be read or written;
-    ///   `CancellationError`.
+    ///   - url: A file, http or https URL of the model.
+    ///   - verification: The expected digest or signature of the file.
+    ///   - limits: The limits of the download.
+    /// - Returns: The model in use after the installation.
+    /// - Throws: `StoreError`; `ImprintError.invalidSetting` for limits out of range; `FileError` if a file cannot be read or
+    ///   written; `CancellationError`.
     @discardableResult
     public func install(
         from url: URL, verification: Verification, limits: DownloadLimits = DownloadLimits()
@@ -157,23 +161,23 @@ extension ModelStore {
         let hasResumed = try await download.run(resumes: true)
         do {
             return try await finish(url, verification, signature)
-        } catch let error as StoreError where hasResumed && error.isOfDamage {
-            // What was there before may have been damaged, for instance by a power cut.
+        } catch let error as StoreError where hasResumed && error.isIntegrityFailure {
+            // The partial file may have been damaged, for example by a power cut.
             _ = try await download.run(resumes: false)
             return try await finish(url, verification, signature)
         }
     }
 
-    /// Goes back to the model before, and forgets the one in use.
+    /// Restores the previous model, and removes the model in use.
     ///
-    /// Where another process changes the store at the moment, the caller's thread waits for it, ten seconds at most.
-    /// - Returns: What is in use now.
-    /// - Throws: `StoreError.nothingToRollBackTo`, `StoreError.damaged` if the file of the model before is not the one that was
-    ///   verified; then the one in use stays. `StoreError.inUse` where another process does not come to an end, `FileError` where a file
-    ///   cannot be read or written; also what `current` throws.
+    /// If another process is changing the store, the thread of the caller waits for it, at most ten seconds.
+    /// - Returns: The model in use after the rollback.
+    /// - Throws: `StoreError.nothingToRollBackTo`; `StoreError.damaged` if the file of the previous model has changed since its
+    ///   verification, which keeps the model in use; `StoreError.inUse` if another process does not finish in time; `FileError`
+    ///   if a file cannot be read or written; and the errors of `current`.
     @discardableResult
     public func rollBack() throws -> InstalledModel {
-        try exchanging {
+        try withExclusiveAccess {
             guard let previous = try StoreIndex(in: files)?.previous else {
                 throw StoreError.nothingToRollBackTo(folder: folder)
             }
@@ -189,7 +193,7 @@ extension ModelStore {
         case .bytes(let bytes): return bytes
         case .file(let url):
             var limits = limits
-            // So few bytes come at once, or not.
+            // So few bytes arrive together or not at all.
             (limits.byteCount, limits.bytesPerInterval) = (Verification.signatureLength, Verification.signatureLength)
             do {
                 let signature = try await Fetch(url, limits).small()
@@ -197,13 +201,13 @@ extension ModelStore {
                 return signature
             } catch StoreError.tooLarge(let url, _, let limit) {
                 throw StoreError.invalidVerification(
-                    what: "signature", found: "more than \(limit) bytes in \(url)",
+                    name: "signature", found: "more than \(limit) bytes in \(url)",
                     expected: "the \(limit) bytes of an Ed25519 signature")
             }
         }
     }
 
-    /// Verifies what was downloaded and brings it into use, on a thread that may wait.
+    /// Verifies, tests and activates the downloaded file, on a thread that may block.
     private func finish(_ url: URL, _ verification: Verification, _ signature: Data?) async throws -> InstalledModel {
         try Task.checkCancellation()
         return try await withCheckedThrowingContinuation { continuation in
@@ -212,9 +216,9 @@ extension ModelStore {
                     with: Result {
                         do {
                             let model = try self.verify(url, verification, signature)
-                            return try self.takeIn(try self.candidate(model))
-                        } catch let error as StoreError where error.isOfTheBytes {
-                            // What remains is found to be damaged next time.
+                            return try self.activate(try self.candidate(model))
+                        } catch let error as StoreError where error.requiresNewDownload {
+                            // If removal fails, the next installation detects the damage.
                             try? Download.forget(in: self.files)
                             throw error
                         }
@@ -227,51 +231,52 @@ extension ModelStore {
         try files.flush(Download.fileName)
         let (found, byteCount) = try files.digest(of: Download.fileName)
         if let expected = verification.sha256, found != expected {
-            throw StoreError.wrongDigest(url: url.shown, found: found, expected: expected)
+            throw StoreError.wrongDigest(url: url.redacted, found: found, expected: expected)
         }
         let publicKey = verification.signature?.publicKey
         if let publicKey, let signature, try !files.isSigned(Download.fileName, signature, by: publicKey) {
-            throw StoreError.wrongSignature(url: url.shown)
+            throw StoreError.wrongSignature(url: url.redacted)
         }
         let now = Date(timeIntervalSince1970: Date().timeIntervalSince1970.rounded(.down))
-        return InstalledModel(sha256: found, byteCount: byteCount, source: url.shown, publicKey: publicKey, date: now)
+        return InstalledModel(
+            sha256: found, byteCount: byteCount, source: url.redacted, publicKey: publicKey, date: now)
     }
 
-    /// Tries what was downloaded and verified.
+    /// Tests the downloaded and verified file.
     private func candidate(_ model: InstalledModel) throws -> Loaded {
         if let loaded = memory.withLock(\.loaded), loaded.model.sha256 == model.sha256 {
             return Loaded(model: model, classifier: loaded.classifier)
         }
         do {
-            return Loaded(model: model, classifier: try tried(Download.fileName))
+            return Loaded(model: model, classifier: try loadAndTest(Download.fileName))
         } catch  where !(error is FileError) {
             throw StoreError.unusable(url: model.source, reason: "\(error)")
         }
     }
 
-    /// Puts what was downloaded, verified and tried in the place of the model in use.
-    private func takeIn(_ new: Loaded) throws -> InstalledModel {
-        try exchanging {
+    /// Replaces the model in use by the downloaded, verified and tested model.
+    private func activate(_ new: Loaded) throws -> InstalledModel {
+        try withExclusiveAccess {
             let index: StoreIndex?
             do {
                 index = try StoreIndex(in: files)
             } catch StoreError.damagedIndex {
-                // Nothing says any more which models there were; this is how it is mended.
+                // The list of earlier models is lost, and a new index repairs the store.
                 index = nil
             }
             try files.rename(Download.fileName, to: new.model.fileName)
             try files.flushNames()
-            let others = [index?.current, index?.previous].compactMap(\.self).filter { $0.sha256 != new.model.sha256 }
-            // The newest that is worth going back to; a disk that cannot be read just now is not yet damage.
-            let whole = others.first { (try? files.digest(of: $0.fileName).sha256) == $0.sha256 }
-            try change(to: new, previous: whole ?? others.first)
-            // Without the file it means nothing.
-            try? files.remove(Download.noteName)
+            let older = [index?.current, index?.previous].compactMap(\.self).filter { $0.sha256 != new.model.sha256 }
+            // The newest intact model; if none can be read now, the newest, because a failing read need not mean damage.
+            let intact = older.first { (try? files.digest(of: $0.fileName).sha256) == $0.sha256 }
+            try change(to: new, previous: intact ?? older.first)
+            // Without the partial file, its record is meaningless.
+            try? files.remove(Download.recordName)
             return new.model
         }
     }
 
-    /// Writes which model is in use now, and removes what is not needed any more.
+    /// Writes the index, starts to use the model, and removes unused model files.
     private func change(to loaded: Loaded, previous: InstalledModel?) throws {
         let index = StoreIndex(current: loaded.model, previous: previous)
         try memory.withLock { memory in
@@ -279,21 +284,21 @@ extension ModelStore {
                 try index.write(to: files)
             } catch {
                 guard (try? StoreIndex(in: files)) == index else { throw error }
-                // The folder has it, and is only not sure to keep it.
+                // The index is written, but a power cut may still undo it.
                 memory.use(loaded)
                 throw FileError.notConfirmed(path: files.path(of: StoreIndex.fileName), reason: "\(error)")
             }
             memory.use(loaded)
         }
-        // The model is in use already; what stays now is removed by the next change.
-        let kept = [loaded.model.fileName, previous?.fileName]
-        for name in (try? files.names()) ?? [] where name.hasSuffix(".imprint") && !kept.contains(name) {
+        // The model is already in use; the next change removes files that cannot be removed now.
+        let required = [loaded.model.fileName, previous?.fileName]
+        for name in (try? files.names()) ?? [] where name.hasSuffix(".imprint") && !required.contains(name) {
             try? files.remove(name)
         }
     }
 
-    /// Changes which model is in use, as the only one of all threads and processes; those who use the store do not wait for it.
-    private func exchanging(_ body: () throws -> InstalledModel) throws -> InstalledModel {
+    /// Runs `body` exclusively among all threads and processes; classification does not wait for it.
+    private func withExclusiveAccess(_ body: () throws -> InstalledModel) throws -> InstalledModel {
         let clock = ContinuousClock()
         let end = clock.now + .seconds(10)
         while true {
@@ -308,14 +313,14 @@ extension ModelStore {
 }
 
 extension StoreError {
-    /// Whether the file is another than was asked for.
-    fileprivate var isOfDamage: Bool {
+    /// Whether the file failed verification.
+    fileprivate var isIntegrityFailure: Bool {
         switch self {
         case .wrongDigest, .wrongSignature: true
         default: false
         }
     }
 
-    /// Whether other bytes are needed.
-    fileprivate var isOfTheBytes: Bool { if case .unusable = self { true } else { isOfDamage } }
+    /// Whether the file must be downloaded again.
+    fileprivate var requiresNewDownload: Bool { if case .unusable = self { true } else { isIntegrityFailure } }
 }

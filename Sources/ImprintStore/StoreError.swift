@@ -1,91 +1,91 @@
 public import ImprintCore
 
-/// What can go wrong with a store of models, beyond what files say themselves (`FileError`).
+/// An error of a model store, other than file system errors (`FileError`).
 ///
-/// Wherever an installation fails, the models that were in the store are as they were. URLs are named without user name, password, query
-/// and fragment, since these may be secrets.
+/// A failed installation does not change the installed models. Messages omit user name, password, query and fragment of URLs,
+/// which may be secret.
 public enum StoreError: DescribedError, Equatable {
-    /// What is to vouch for a model has not the form that it should.
-    case invalidVerification(what: String, found: String, expected: String)
-    /// A URL is neither that of a file nor of a web server.
+    /// The digest, key or signature for verification is malformed.
+    case invalidVerification(name: String, found: String, expected: String)
+    /// A URL is not a file, http or https URL.
     case unsupportedURL(String)
-    /// A server sends to a place where a store does not follow.
-    case redirectRefused(url: String, target: String, reason: String)
-    /// A server says that it does not give the file.
-    case refusedByServer(url: String, status: Int)
-    /// A server breaks the rules of HTTP.
+    /// A server redirects to a target that a store does not follow.
+    case redirectRejected(url: String, target: String, reason: String)
+    /// A server answers with another status than 200.
+    case unexpectedStatus(url: String, status: Int)
+    /// The response of a server violates HTTP.
     case invalidResponse(url: String, reason: String)
-    /// A model has more bytes than it may; how many is not known where the server does not say.
+    /// A file exceeds the size limit; `byteCount` is nil if the server does not report the size.
     case tooLarge(url: String, byteCount: Int?, limit: Int)
-    /// A server is slower than it may be.
+    /// A download is slower than the limit.
     case tooSlow(url: String, byteCount: Int, interval: Duration, expected: Int)
-    /// A download took longer than it may.
-    case tookTooLong(url: String, limit: Duration)
-    /// A download broke off; what came stays, to go on from.
-    case brokenOff(url: String, byteCount: Int, reason: String)
-    /// A file is another than was asked for.
+    /// A download exceeds the time limit.
+    case timedOut(url: String, limit: Duration)
+    /// A download was interrupted; the next installation can resume it.
+    case interrupted(url: String, byteCount: Int, reason: String)
+    /// The digest of a file differs from the expected one.
     case wrongDigest(url: String, found: String, expected: String)
-    /// A file was not signed by the owner of the key, or changed since.
+    /// The signature of a file is not valid for the public key.
     case wrongSignature(url: String)
-    /// A verified file is no model that runs here.
+    /// A verified file is not a model that can run here.
     case unusable(url: String, reason: String)
-    /// Another installation is under way in the store, or another process changes it.
+    /// Another installation or another process is changing the store.
     case inUse(folder: String)
-    /// There is no model in the store yet.
+    /// The store has no model yet.
     case empty(folder: String)
-    /// There is no model to go back to.
+    /// The store has no previous model.
     case nothingToRollBackTo(folder: String)
-    /// The file of an installed model is not there, or not as it was installed.
+    /// The file of an installed model is missing or has changed since its installation.
     case damaged(file: String, reason: String, canRollBack: Bool)
-    /// The file that says which models there are is not whole.
+    /// The index file is damaged.
     case damagedIndex(file: String)
-    /// The file that says which models there are was written by a newer version.
+    /// A newer version has written the index file.
     case newerIndex(file: String, found: Int, newest: Int)
 
-    /// What was found, what was expected and how to mend it.
+    /// The error in one to three sentences, with the finding, the expectation and the remedy.
     public var description: String {
         switch self {
-        case .invalidVerification(let what, let found, let expected):
-            "the \(what) to verify a model by is \(found), expected \(expected)"
+        case .invalidVerification(let name, let found, let expected):
+            "The \(name) for the verification of the model is invalid: found \(found), expected \(expected)."
         case .unsupportedURL(let url):
-            "\(url): a model can be installed from a file, http or https URL only; fetch it otherwise, then install the file"
-        case .redirectRefused(let url, let target, let reason):
-            "\(url): the server sends to \(target), which is refused (\(reason)); install from the URL where the file is"
-        case .refusedByServer(let url, let status):
-            "\(url): the server answered with status \(status), expected 200; check the URL, and that the server gives the file to everyone"
+            "\(url): the URL is not supported. Expected a file, http or https URL. Download the model, then install the file."
+        case .redirectRejected(let url, let target, let reason):
+            "\(url): the server redirects to \(target), which is not allowed (\(reason)). Use the final URL of the file."
+        case .unexpectedStatus(let url, let status):
+            "\(url): the server answered with status \(status), expected 200. Check the URL and the permissions of the file."
         case .invalidResponse(let url, let reason):
-            "\(url): the server's answer is not valid (\(reason)); install again, and mend the server where that does not help"
+            "\(url): the response of the server is invalid: \(reason). Install again, or fix the server."
         case .tooLarge(let url, let byteCount, let limit):
-            "\(url): the file has \(byteCount.map { "\($0)" } ?? "more") bytes, and may have \(limit); check the URL, or allow more in the "
-                + "limits"
+            "\(url): the file has \(byteCount.map { "\($0)" } ?? "too many") bytes, expected at most \(limit). "
+                + "Check the URL, or raise DownloadLimits.byteCount."
         case .tooSlow(let url, let byteCount, let interval, let expected):
-            "\(url): \(byteCount) bytes came in \(interval), expected \(expected) at least; install again later, which goes on from "
-                + "what came, or allow less in the limits"
-        case .tookTooLong(let url, let limit):
-            "\(url): the download was not done in \(limit); install again, which goes on from what came, or allow more time in the limits"
-        case .brokenOff(let url, let byteCount, let reason):
-            "\(url): the download broke off after \(byteCount) bytes (\(reason)); install again, which goes on from there if the server can"
+            "\(url): the download is too slow: \(byteCount) bytes in \(interval), expected at least \(expected). "
+                + "Install again later to resume, or lower DownloadLimits.bytesPerInterval."
+        case .timedOut(let url, let limit):
+            "\(url): the download did not finish in \(limit). Install again to resume, or raise DownloadLimits.time."
+        case .interrupted(let url, let byteCount, let reason):
+            "\(url): the download was interrupted after \(byteCount) bytes: \(reason). Install again to resume."
         case .wrongDigest(let url, let found, let expected):
-            "\(url): the file has the SHA-256 \(found), expected \(expected); it was damaged or replaced, so it was not installed. Install "
-                + "again, or ask for the right digest"
+            "\(url): the file has the SHA-256 \(found), expected \(expected). It was damaged or replaced and is not installed. "
+                + "Install again, or check the digest."
         case .wrongSignature(let url):
-            "\(url): the signature is not one of this file by this key, so it was not installed; check that file, signature and public key "
-                + "belong together"
+            "\(url): the signature does not match the file and the public key, so the file is not installed. "
+                + "Check that all three belong together."
         case .unusable(let url, let reason):
-            "\(url): the file is what it should be, but does not run here, so it was not installed: \(reason)"
+            "\(url): the file passed verification but cannot be used, so it is not installed: \(reason)"
         case .inUse(let folder):
-            "\(folder): another installation into this store is under way; wait for its end"
+            "\(folder): another installation is changing this store. Wait until it ends."
         case .empty(let folder):
-            "\(folder): there is no model in this store yet; install one"
+            "\(folder): this store has no model yet. Install one."
         case .nothingToRollBackTo(let folder):
-            "\(folder): there is no earlier model in this store; install the one that you want"
+            "\(folder): this store has no previous model. Install the model that you want."
         case .damaged(let file, let reason, let canRollBack):
-            "\(file): the installed model is not as it was verified (\(reason)), so it is not loaded; install it again"
-                + (canRollBack ? ", or go back to the one before by rollBack()" : "")
+            "\(file): the installed model has changed since its verification (\(reason)) and is not loaded. Install it again"
+                + (canRollBack ? ", or call rollBack() to restore the previous model." : ".")
         case .damagedIndex(let file):
-            "\(file): the list of installed models is damaged; install the model again, which writes it anew"
+            "\(file): the list of installed models is damaged. Install the model again to write a new list."
         case .newerIndex(let file, let found, let newest):
-            "\(file): the list of installed models has format \(found), and this version knows formats to \(newest); update Imprint"
+            "\(file): the list of installed models has format \(found), expected at most \(newest). Update Imprint."
         }
     }
 }

@@ -1,48 +1,48 @@
 internal import Foundation
 internal import ImprintModel
 
-/// What a store asks of the file system: files in one folder, by name.
+/// The file system interface of a store: files in one folder, by name.
 ///
-/// As on a disk, what was written or named is safe from a power cut only after it was flushed.
+/// As on a disk, written data and changed names survive a power cut only after they are flushed.
 protocol StoreFiles: Sendable {
     /// The path of a file, for messages.
     func path(of name: String) -> String
     /// The names of all files.
     func names() throws -> [String]
-    /// How many bytes a file has; nil if there is none.
+    /// The size of a file in bytes; nil if it does not exist.
     func size(of name: String) throws -> Int?
-    /// Gives a file's bytes, piece by piece.
+    /// Reads a file and passes each chunk to `body`.
     func read(_ name: String, _ body: (UnsafeRawBufferPointer) throws -> Void) throws
-    /// A file's bytes without a copy of them, for files that are never written to again.
+    /// Maps a file into memory, for files that are never written again.
     func mapped(_ name: String) throws -> Data
-    /// Reads a model, whose parameters may stay if they are in the file.
+    /// Reads a model, whose parameters may stay memory-mapped.
     func weights(_ name: String) throws -> ModelFile
-    /// Adds bytes at the end of a file, which is made if there is none.
+    /// Appends bytes to a file, and creates it if necessary.
     func append(_ bytes: Data, to name: String) throws
-    /// Flushes a file's bytes.
+    /// Flushes the bytes of a file.
     func flush(_ name: String) throws
-    /// Gives a file another name, in place of the file that had it; what is mapped of that one stays.
+    /// Renames a file and replaces an existing one, whose memory mappings stay valid.
     func rename(_ name: String, to other: String) throws
-    /// Removes a file, if there is one; what is mapped of it stays.
+    /// Removes a file if it exists; its memory mappings stay valid.
     func remove(_ name: String) throws
-    /// Flushes which names there are; where that fails, nothing is said of what is in use.
+    /// Flushes the names in the folder.
     func flushNames() throws
-    /// Takes the lock that a file stands for; nil if another has it.
+    /// Acquires the lock of a lock file; nil if another owner has it.
     func lock(_ name: String) throws -> StoreLock?
 }
 
-/// A lock that is held for as long as this lives, and no longer than its process.
+/// A lock that is held until this object is released or the process ends.
 protocol StoreLock: Sendable {}
 
 extension StoreFiles {
-    /// All of a small file's bytes.
+    /// Reads a small file into memory.
     func contents(of name: String) throws -> Data {
         var bytes = Data()
         try read(name) { bytes.append(contentsOf: $0) }
         return bytes
     }
 
-    /// Puts `bytes` in the place of a file, so that a power cut leaves the old bytes or the new ones.
+    /// Replaces the content of a file atomically: after a power cut it has either the old or the new bytes.
     func replace(_ name: String, with bytes: Data) throws {
         let new = name + ".new"
         try remove(new)

@@ -1,21 +1,21 @@
 internal import FlyingFox
 internal import Foundation
 
-/// Who may use the studio: browsers that are given the address with the token.
+/// The access control of the studio: it admits browsers that have the address with the token.
 ///
-/// The token becomes a cookie that no script reads and no other site's page sends; what changes something must also come from the
-/// studio's own page.
+/// The token is exchanged for a cookie (HttpOnly, SameSite=Strict). Requests that change something must also have the origin of
+/// the studio's page, which prevents cross-site request forgery.
 struct Access: Sendable {
-    /// What the printed address has, 256 bits at random.
+    /// The token in the printed address: 256 random bits.
     let token = Self.random()
     private let secret = Self.random()
-    /// Browsers keep cookies by name for all ports of a machine, so that two studios need two names.
+    /// Browsers share cookies among all ports of a host, so two studios need two cookie names.
     private let cookie: String
 
     init(port: Int) { cookie = "imprint-studio-\(port)" }
 
-    /// The answer to a request that is not let in, or that is let in by its token; `nil` for what may be answered.
-    func gate(_ request: HTTPRequest) -> HTTPResponse? {
+    /// Returns the response to a rejected request or to one with a token; nil to allow the request.
+    func authorize(_ request: HTTPRequest) -> HTTPResponse? {
         if let token = request.query.first(where: { $0.name == "token" })?.value {
             guard request.method == .GET, request.path == "/", Self.equal(token, self.token) else {
                 return Self.refusal(request)
@@ -28,19 +28,20 @@ struct Access: Sendable {
         }
         guard isKnown(request) else { return Self.refusal(request) }
         guard request.method == .GET || isOwn(request) else {
-            return .failure(.forbidden, "The request does not come from the studio's own page; open it and try there.")
+            return .failure(
+                .forbidden, "The request does not come from the page of the studio. Open the page and try there.")
         }
         return nil
     }
 
-    /// The answer to those who are not let in: a page for people, or a sentence for programs.
+    /// The response to a rejected request: a page for people, or JSON for programs.
     private static func refusal(_ request: HTTPRequest) -> HTTPResponse {
-        let sentence =
-            "This studio is open to browsers that are given the address which imprint studio printed: use it, with its token."
+        let message =
+            "This studio is open to browsers that use the address printed by imprint studio. Open that address with the token."
         guard request.headers[HTTPHeader("Accept")]?.contains("text/html") == true else {
-            return .failure(.forbidden, sentence)
+            return .failure(.forbidden, message)
         }
-        return .page("Imprint Studio", sentence, .forbidden)
+        return .page("Imprint Studio", message, .forbidden)
     }
 
     private func isKnown(_ request: HTTPRequest) -> Bool {
@@ -59,7 +60,7 @@ struct Access: Sendable {
         return origin == "http://\(host)"
     }
 
-    /// 256 bits of the system's generator, in hexadecimal.
+    /// 256 bits of the system's random generator, in hexadecimal.
     private static func random() -> String {
         var generator = SystemRandomNumberGenerator()
         return (0..<4).map { _ in
@@ -68,7 +69,7 @@ struct Access: Sendable {
         }.joined()
     }
 
-    /// Whether two texts are equal, in a time that does not tell how much of them is.
+    /// Whether two strings are equal, compared in constant time.
     private static func equal(_ found: String, _ expected: String) -> Bool {
         let (found, expected) = (Array(found.utf8), Array(expected.utf8))
         guard found.count == expected.count else { return false }

@@ -8,11 +8,11 @@ extension HTTPResponse {
             statusCode: status, headers: [.contentType: "application/json"], body: try JSONEncoder().encode(value))
     }
 
-    /// A page of one sentence, which is shown as it stands.
-    static func page(_ title: String, _ sentence: String, _ status: HTTPStatusCode) -> HTTPResponse {
+    /// A page with a message, which is inserted without escaping.
+    static func page(_ title: String, _ message: String, _ status: HTTPStatusCode) -> HTTPResponse {
         let html = """
             <!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-            <title>\(title)</title><h1>\(title)</h1><p>\(sentence)</p></html>
+            <title>\(title)</title><h1>\(title)</h1><p>\(message)</p></html>
             """
         return HTTPResponse(
             statusCode: status,
@@ -21,32 +21,32 @@ extension HTTPResponse {
             ], body: Data(html.utf8))
     }
 
-    /// A sentence that says why there is nothing else.
-    static func failure(_ status: HTTPStatusCode, _ sentence: String) -> HTTPResponse {
-        let body = try? JSONEncoder().encode(["error": sentence.prefix(1).uppercased() + sentence.dropFirst()])
+    /// An error response with a message.
+    static func failure(_ status: HTTPStatusCode, _ message: String) -> HTTPResponse {
+        let body = try? JSONEncoder().encode(["error": message.prefix(1).uppercased() + message.dropFirst()])
         return HTTPResponse(statusCode: status, headers: [.contentType: "application/json"], body: body ?? Data())
     }
 }
 
-/// A request that cannot be answered as it is asked.
-struct Refusal: Error {
+/// The error of an invalid request.
+struct RequestError: Error {
     let status: HTTPStatusCode
-    let sentence: String
+    let message: String
 
-    init(_ sentence: String, _ status: HTTPStatusCode = .badRequest) {
+    init(_ message: String, _ status: HTTPStatusCode = .badRequest) {
         self.status = status
-        self.sentence = sentence
+        self.message = message
     }
 }
 
 extension HTTPRequest {
-    /// The value of a parameter; nil if it is not given.
+    /// The value of a query parameter; nil if it is missing.
     func parameter(_ name: String) -> String? { query.first { $0.name == name }?.value }
 
-    /// The label that is asked about.
+    /// The value of the parameter `label`.
     var label: String {
         get throws {
-            guard let label = parameter("label") else { throw Refusal("The request names no label; add ?label=….") }
+            guard let label = parameter("label") else { throw RequestError("The request has no label. Add ?label=….") }
             return label
         }
     }

@@ -2,16 +2,16 @@ internal import Foundation
 internal import ImprintCore
 internal import ImprintImages
 
-/// Pictures that were collected for classes: the bytes of their files, in memory alone.
+/// The collected example pictures of each class: the bytes of their files, in memory only.
 struct Examples: Sendable {
-    /// How many bytes all of them may take.
+    /// The maximum number of bytes of all examples.
     static let byteLimit = 64 << 20
-    /// How many classes there may be.
+    /// The maximum number of classes.
     static let classLimit = 50
-    /// How many examples of a class are needed to learn it.
-    static let least = 3
+    /// The minimum number of examples of a class for training.
+    static let minimumExampleCount = 3
 
-    /// A class and what was collected for it.
+    /// A class and its examples.
     struct Class: Sendable {
         let label: String
         var photos: [Data] = []
@@ -21,76 +21,79 @@ struct Examples: Sendable {
 
     var byteCount: Int { classes.reduce(0) { $0 + $1.photos.reduce(0) { $0 + $1.count } } }
 
-    /// Adds a class; nothing if there is one of the name.
-    /// - Parameter known: Labels that there are already, whatever they look like.
+    /// Adds a class, unless it exists.
+    /// - Parameter known: The labels of the model, whose names need no check.
     mutating func add(class label: String, known: [String]) throws {
         guard !classes.contains(where: { $0.label == label }) else { return }
         if !known.contains(label) { try Self.check(name: label) }
         guard classes.count < Self.classLimit else {
-            throw Refusal("There are \(Self.classLimit) classes already; delete one first.")
+            throw RequestError("There are already \(Self.classLimit) classes. Delete one first.")
         }
         classes.append(Class(label: label))
     }
 
-    /// Checks what a new class is called: elsewhere, labels are the names of folders.
+    /// Checks the name of a new class, because labels become names of folders elsewhere.
     private static func check(name: String) throws {
         guard !name.isEmpty, name == name.trimmingCharacters(in: .whitespacesAndNewlines), name.count <= 100 else {
-            throw Refusal("A class needs a name of 1 to 100 characters, without blanks around it.")
+            throw RequestError("A class needs a name of 1 to 100 characters, without leading or trailing spaces.")
         }
         guard !name.contains("/"), !name.contains("\0"), !name.hasPrefix(".") else {
-            throw Refusal("The name of a class has no \"/\" and no leading \".\"; choose another.")
+            throw RequestError("The name of a class must have no \"/\" and no leading \".\". Choose another name.")
         }
         guard name.utf8.count <= 255 else {
-            throw Refusal("The name of a class has at most 255 bytes, and this one has \(name.utf8.count); shorten it.")
+            throw RequestError(
+                "The name of a class may have at most 255 bytes, but this one has \(name.utf8.count). Shorten it.")
         }
     }
 
     /// Adds an example to a class.
     mutating func add(_ photo: Data, to label: String) throws {
-        let place = try place(of: label)
+        let index = try index(of: label)
         guard byteCount + photo.count <= Self.byteLimit else {
-            throw Refusal(
-                "There is no room for more examples than \(Self.byteLimit >> 20) MB; delete those of a class.",
+            throw RequestError(
+                "The examples may take at most \(Self.byteLimit >> 20) MB. Delete those of a class.",
                 .payloadTooLarge)
         }
-        classes[place].photos.append(photo)
+        classes[index].photos.append(photo)
     }
 
     /// Removes a class with its examples.
-    mutating func remove(_ label: String) throws { classes.remove(at: try place(of: label)) }
+    mutating func remove(_ label: String) throws { classes.remove(at: try index(of: label)) }
 
-    private func place(of label: String) throws -> Int {
-        guard let place = classes.firstIndex(where: { $0.label == label }) else {
-            throw Refusal("There is no class \"\(label)\"; add it first.", .notFound)
+    private func index(of label: String) throws -> Int {
+        guard let index = classes.firstIndex(where: { $0.label == label }) else {
+            throw RequestError("There is no class \"\(label)\". Add it first.", .notFound)
         }
-        return place
+        return index
     }
 
-    /// What is missing to learn from them; nil if nothing is.
-    /// - Parameter minimum: How many classes are needed.
+    /// The reason why the examples are not sufficient for training; nil if they are.
+    /// - Parameter minimum: The minimum number of classes.
     func shortage(minimum: Int) -> String? {
-        let few = classes.filter { $0.photos.count < Self.least }
+        let few = classes.filter { $0.photos.count < Self.minimumExampleCount }
         if let first = few.first {
             return few.count == 1
-                ? "“\(first.label)” has \(first.photos.count) of the \(Self.least) examples that a class needs."
-                : "\(few.count) classes have fewer than the \(Self.least) examples that each needs."
+                ? "“\(first.label)” has \(first.photos.count) of the \(Self.minimumExampleCount) examples that a class needs."
+                : "\(few.count) classes have fewer than the \(Self.minimumExampleCount) examples that each needs."
         }
         guard classes.count < minimum else { return nil }
         return minimum == 1
             ? "Add a class and collect examples of it."
-            : "A new model tells classes apart: add \(minimum - classes.count) more and collect examples of each."
+            : "A new model needs at least two classes: add \(minimum - classes.count) more and collect examples of each."
     }
 
-    /// Writes them into a folder to train on: one sub-folder a class, with a number for its name, for some disks take "Cup" and "cup"
-    /// for one, and some names are a system's own.
+    /// Writes the examples into a training folder with one sub-folder per class.
+    ///
+    /// The sub-folders have numbers as names, because some file systems ignore case ("Cup" and "cup") and some names are
+    /// reserved.
     func write(to folder: URL) throws -> ImageFolder {
         let sorted = classes.sorted { precedes($0.label, $1.label) }
-        for (place, part) in sorted.enumerated() {
-            // All numbers have as many digits, so that they are in the order of the labels.
-            let own = folder.appending(path: "\(100 + place)", directoryHint: .isDirectory)
+        for (index, part) in sorted.enumerated() {
+            // All names have the same number of digits, so that they sort in the order of the labels.
+            let own = folder.appending(path: "\(100 + index)", directoryHint: .isDirectory)
             try FileManager.default.createDirectory(at: own, withIntermediateDirectories: false)
-            for (number, photo) in part.photos.enumerated() {
-                try photo.write(to: own.appending(path: "\(number).image"))
+            for (photoIndex, photo) in part.photos.enumerated() {
+                try photo.write(to: own.appending(path: "\(photoIndex).image"))
             }
         }
         return try ImageFolder(at: folder).renaming(labels: sorted.map(\.label))

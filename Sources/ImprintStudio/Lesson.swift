@@ -3,35 +3,35 @@ internal import Imprint
 internal import ImprintSynthesis
 internal import ImprintTraining
 
-/// A lesson up to now, as the page shows it.
+/// The progress of a training run in the studio, as the page shows it.
 struct Lesson: Encodable, Sendable {
-    /// A point of the curves.
+    /// A point of the training curves.
     struct Point: Encodable, Sendable {
-        /// How many steps, or epochs, are done.
+        /// The number of finished steps or epochs.
         let step: Int
-        /// How many there are to be.
+        /// The total number of steps or epochs.
         let steps: Int
         let loss: Float
-        /// The share of the examples that is judged rightly, 0…1.
+        /// The accuracy on the examples, 0…1.
         let accuracy: Float
     }
 
-    /// How far it has come.
+    /// The state of the training run.
     enum Stage: String, Encodable, Sendable {
         case none, running, learned, stopped, failed
     }
 
-    /// Rises with every change, from one lesson to the next too.
+    /// Increases with every change, also from one run to the next.
     private(set) var version = 0
     private(set) var stage = Stage.none
-    /// What happens, or why it ended.
+    /// The current activity, or the reason of the end.
     private(set) var message = ""
     private(set) var points: [Point] = []
 
-    /// Begins the next one.
-    mutating func begin() { change { ($0.stage, $0.message, $0.points) = (.running, "Looking at the examples …", []) } }
+    /// Begins the next run.
+    mutating func begin() { change { ($0.stage, $0.message, $0.points) = (.running, "Reading the examples …", []) } }
 
-    /// Says what happens now.
+    /// Sets the current activity.
     mutating func note(_ message: String) { change { $0.message = message } }
 
     mutating func add(_ point: Point) { change { $0.points.append(point) } }
@@ -43,12 +43,12 @@ struct Lesson: Encodable, Sendable {
         body(&self)
     }
 
-    /// Takes what a new model's training told.
+    /// Handles a training event of a new model.
     mutating func take(_ event: TrainingEvent) {
         switch event {
         case .comparing(let done, let total): note("Comparing examples: \(done) of \(total)")
         case .reading(let done, let total): note("Reading examples: \(done) of \(total)")
-        case .started(let start): note("Training \(start.trainedCount) numbers on \(start.trainingImages) examples")
+        case .started(let start): note("Training \(start.trainedCount) parameters on \(start.trainingImages) examples")
         case .batch(let batch): note("Epoch \(batch.epoch) of \(batch.epochs)")
         case .epoch(let metrics, _):
             add(Point(step: metrics.epoch, steps: epochs, loss: metrics.loss, accuracy: metrics.accuracy))
@@ -56,10 +56,10 @@ struct Lesson: Encodable, Sendable {
         }
     }
 
-    /// How many epochs a new model's training has.
+    /// The number of epochs of a new model.
     var epochs = 0
 
-    /// Takes what personalizing told.
+    /// Handles progress of a personalization.
     mutating func take(_ progress: PersonalizationProgress) {
         switch progress {
         case .looked(let done, let total): note("Looking at the examples: \(done) of \(total)")

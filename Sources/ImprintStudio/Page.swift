@@ -1,9 +1,9 @@
 internal import FlyingFox
 internal import Foundation
 
-/// The files of the page, which lie in the program itself.
+/// The files of the page, which are embedded in the program.
 enum Page {
-    /// What the page may do: nothing but what comes from the studio.
+    /// The content security policy: the page loads only resources of the studio.
     private static let policy =
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
         + "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"

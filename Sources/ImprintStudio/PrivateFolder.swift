@@ -1,10 +1,10 @@
 internal import Foundation
 
-/// What the names of the folders begin with; the process that made one follows.
+/// The prefix of the folder names, followed by the process id.
 private let prefix = "imprint-studio-"
 
-/// Runs `body` with a folder that no other user looks into, and that is gone afterwards.
-func withPrivateFolder<Value>(_ body: (URL) async throws -> Value) async throws -> Value {
+/// Runs `body` with a temporary folder that no other user can read, and removes it afterwards.
+func withPrivateTemporaryFolder<Value>(_ body: (URL) async throws -> Value) async throws -> Value {
     let folder = FileManager.default.temporaryDirectory.appending(
         path: "\(prefix)\(ProcessInfo.processInfo.processIdentifier)-\(UUID().uuidString)")
     try FileManager.default.createDirectory(
@@ -13,7 +13,7 @@ func withPrivateFolder<Value>(_ body: (URL) async throws -> Value) async throws 
     return try await body(folder)
 }
 
-/// Removes what studios left that were killed in the middle of a lesson.
+/// Removes the temporary folders of studios that were killed during training.
 func removeStaleFolders() {
     let temporary = FileManager.default.temporaryDirectory
     for name in (try? FileManager.default.contentsOfDirectory(atPath: temporary.path)) ?? []
@@ -22,7 +22,7 @@ func removeStaleFolders() {
             process > 0,
             kill(process, 0) != 0, errno == ESRCH
         else { continue }
-        // Those of other users cannot be removed, and need not be.
+        // The folders of other users cannot and need not be removed.
         try? FileManager.default.removeItem(at: temporary.appending(path: name))
     }
 }

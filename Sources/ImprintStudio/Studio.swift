@@ -7,40 +7,41 @@ package import ImprintLive
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// A page on this machine that looks through the camera, shows what a model sees, and teaches it.
+/// A web page on this machine that classifies the camera picture with a model and teaches the model.
 ///
-/// It listens on 127.0.0.1 alone, and is open to browsers that are given `url` with its token, until `stop()` and for as long as somebody
-/// holds it. Photos stay in memory; see docs/studio.md.
+/// It listens only on 127.0.0.1 and admits browsers that use `url` with its token, until `stop()` or until the object is
+/// released. Photos stay in memory; see docs/studio.md.
 package final class Studio: Sendable {
-    /// The port that is tried first where none is asked for; the next that is free is taken if it is in use.
-    package static let usualPort = 8094
+    /// The default port; if it is in use, the studio takes the next free one.
+    package static let defaultPort = 8094
 
-    /// Where the page is, with the token that lets in.
+    /// The address of the page, with the access token.
     package let url: URL
     private let server: LocalServer
     private let access: Access
     let teacher: Teacher
     private let name: String?
-    /// Identifies this run in requests and answers, so that a page of an earlier studio at the same address notices.
+    /// Identifies this run in requests and responses, so that a page of an earlier studio at the same address detects the
+    /// restart.
     private let run = UUID().uuidString
 
-    /// Starts to serve.
+    /// Starts the studio.
     /// - Parameters:
-    ///   - classifier: The model to begin with; if nil, the first one is trained in the page.
-    ///   - name: What the page calls it.
-    ///   - port: The port, 1…65,535; the usual or the next free one if nil.
-    ///   - threads: How many threads learn; one per core if nil.
-    /// - Throws: `LocalServerError.noPort` if the port cannot be had.
+    ///   - classifier: The initial model; if nil, the user trains a new one in the page.
+    ///   - name: The name of the model in the page.
+    ///   - port: The port, 1…65,535; if nil, the default port or the next free one.
+    ///   - threads: The number of threads for training; nil for one per core.
+    /// - Throws: `LocalServerError.noPort` if the port is not available.
     package init(
         _ classifier: ImageClassifier?, name: String? = nil, port: Int? = nil, threads: Int? = nil
     ) async throws {
         removeStaleFolders()
-        server = try await LocalServer(port: port, usualPort: Self.usualPort)
+        server = try await LocalServer(port: port, defaultPort: Self.defaultPort)
         access = Access(port: server.url.port ?? 80)
         teacher = Teacher(classifier, threads: threads ?? Processors.coreCount)
         self.name = name
         url = server.url.appending(queryItems: [URLQueryItem(name: "token", value: access.token)])
-        await server.serve(bodyLimit: Self.photoLimit, gate: { [access] in access.gate($0) }) {
+        await server.serve(bodyLimit: Self.photoLimit, authorize: { [access] in access.authorize($0) }) {
             [weak self] request, body in
             guard let self else { return .failure(.serviceUnavailable, "The studio has ended.") }
             var response = try await answerOrFailure(request, body)
@@ -54,11 +55,11 @@ package final class Studio: Sendable {
     private func answerOrFailure(_ request: HTTPRequest, _ body: Data?) async throws -> HTTPResponse {
         do {
             if let known = request.headers[Self.runHeader], known != run {
-                throw Refusal("The studio was started again; load the page again.", .conflict)
+                throw RequestError("The studio was restarted. Reload the page.", .conflict)
             }
             return try await answer(request, body)
-        } catch let refusal as Refusal {
-            return .failure(refusal.status, refusal.sentence)
+        } catch let error as RequestError {
+            return .failure(error.status, error.message)
         } catch let error as ImageError {
             return .failure(.unprocessableContent, "\(error)")
         } catch let error as ImprintError {
@@ -66,25 +67,25 @@ package final class Studio: Sendable {
         }
     }
 
-    /// The most bytes that a picture may have.
+    /// The maximum size of a picture in bytes.
     private static let photoLimit = 20 << 20
 
-    /// What a request brought, if it is something and not too much.
+    /// Checks that the body of a request is neither empty nor too large.
     private func photo(_ body: Data?) throws -> Data {
         guard let body else {
-            throw Refusal(
-                "A picture may have at most \(Self.photoLimit >> 20) MB; choose a smaller one.", .payloadTooLarge)
+            throw RequestError(
+                "A picture may have at most \(Self.photoLimit >> 20) MB. Choose a smaller one.", .payloadTooLarge)
         }
         guard !body.isEmpty else {
-            throw Refusal("There is no picture in the request; send the bytes of an image file.")
+            throw RequestError("There is no picture in the request. Send the bytes of an image file.")
         }
         return body
     }
 
-    /// Why the page is not served any more, though the studio was not stopped; `nil` while it is.
+    /// The reason why the server ended without being stopped; nil while it runs.
     package var failure: LocalServerError? { server.failure }
 
-    /// Ends a lesson that is under way, and stops.
+    /// Ends a running training and stops the studio.
     package func stop() async {
         await teacher.end()
         await server.stop()
@@ -119,7 +120,7 @@ package final class Studio: Sendable {
         case (.GET, let path):
             if let file = Page.file(path) { return file }
             fallthrough
-        default: throw Refusal("There is nothing at \(request.path).", .notFound)
+        default: throw RequestError("There is nothing at \(request.path).", .notFound)
         }
     }
 }

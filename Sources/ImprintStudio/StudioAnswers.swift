@@ -5,29 +5,29 @@ internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// What the page is told of the model in use.
+/// The response about the model in use.
 struct ModelAnswer: Encodable {
-    /// What it is called; missing if there is none yet.
+    /// The name of the model; nil if there is none yet.
     let name: String?
     let labels: [String]
-    /// Whether examples personalize the model; a new one is trained of them if it is false.
+    /// Whether examples personalize the model; if false, they train a new one.
     let personalizes: Bool
-    /// Whether classes may be other than the labels that there are.
+    /// Whether the model can learn new labels.
     let learnsNewLabels: Bool
-    /// Whether there is something to take away, or to go back from.
+    /// Whether there is a learned model to save or to discard.
     let hasLearned: Bool
 
     init(_ teacher: Teacher, name: String?) {
         let classifier = teacher.classifier
         self.name = classifier.map { _ in name ?? "A new model" }
         labels = classifier?.labels ?? []
-        personalizes = teacher.given != nil
-        learnsNewLabels = teacher.given?.learnsNewLabels ?? true
+        personalizes = teacher.initialClassifier != nil
+        learnsNewLabels = teacher.initialClassifier?.learnsNewLabels ?? true
         hasLearned = teacher.learned != nil
     }
 }
 
-/// What the page is told of what was collected.
+/// The response about the collected examples.
 struct ExamplesAnswer: Encodable {
     struct Class: Encodable {
         let label: String
@@ -37,7 +37,7 @@ struct ExamplesAnswer: Encodable {
     let classes: [Class]
     let byteCount: Int
     let byteLimit: Int
-    /// What is missing to learn from them; left out where nothing is.
+    /// The reason why the examples are not sufficient for training; nil if they are.
     let shortage: String?
 
     init(_ examples: Examples, _ teacher: Teacher) {
@@ -48,22 +48,22 @@ struct ExamplesAnswer: Encodable {
     }
 }
 
-/// What was seen in a picture.
-private struct Sight: Encodable {
-    struct Seen: Encodable {
+/// The response with the classification of a picture.
+private struct ClassificationAnswer: Encodable {
+    struct Item: Encodable {
         let label: String
         let confidence: Float
         let box: NormalizedRectangle?
-        /// The category that the model has for the label; left out if it has none.
+        /// The category of the label in the model; nil if it has none.
         let category: String?
     }
 
     /// All labels, best first.
-    let observations: [Seen]
+    let observations: [Item]
 
     init(_ observations: [Classification], _ categories: Categories?) {
         self.observations = observations.map {
-            Seen(
+            Item(
                 label: $0.label, confidence: $0.confidence, box: $0.box, category: categories?.category(of: $0.label))
         }
     }
@@ -72,13 +72,13 @@ private struct Sight: Encodable {
 extension Studio {
     func classify(_ photo: Data) async throws -> HTTPResponse {
         guard let classifier = teacher.classifier else {
-            throw Refusal("There is no model yet: teach two classes, and one is trained.", .conflict)
+            throw RequestError("There is no model yet. Teach two classes to train one.", .conflict)
         }
         let observations = try await ClassificationRequest(classifier).perform(on: .data(photo))
-        return try .json(Sight(observations, classifier.weights.categories))
+        return try .json(ClassificationAnswer(observations, classifier.weights.categories))
     }
 
-    /// Checks that bytes are those of a picture, before they are kept.
+    /// Checks that the bytes are a readable picture.
     @concurrent
     func check(_ photo: Data) async throws {
         _ = try ImageSource.data(photo).stored(coveringShortSide: 64)
@@ -88,7 +88,7 @@ extension Studio {
         try .json(ExamplesAnswer(teacher.collect(change), teacher))
     }
 
-    /// What the lesson has come to, as soon as that is more than the asker knows, after ten seconds, or when the studio ends.
+    /// Returns the training progress as soon as it is newer than that of the page, after ten seconds, or when the studio ends.
     func lesson(_ request: HTTPRequest) async throws -> HTTPResponse {
         let known = request.parameter("after").flatMap { Int($0) } ?? -1
         let deadline = ContinuousClock().now + .seconds(10)
@@ -99,13 +99,13 @@ extension Studio {
     }
 
     func learned() throws -> HTTPResponse {
-        guard let file = teacher.learned else { throw Refusal("Nothing was learned yet.", .notFound) }
+        guard let file = teacher.learned else { throw RequestError("There is no learned model yet.", .notFound) }
         return HTTPResponse(
             statusCode: .ok,
             headers: [
                 .contentType: "application/octet-stream",
                 .contentDisposition:
-                    "attachment; filename=\"\(teacher.given == nil ? "model" : "personalization").imprint\"",
+                    "attachment; filename=\"\(teacher.initialClassifier == nil ? "model" : "personalization").imprint\"",
             ], body: file)
     }
 }

@@ -6,10 +6,10 @@ internal import ImprintModel
 internal import ImprintTraining
 internal import Synchronization
 
-/// The classifier in use, and how it learns from examples.
+/// The classifier in use and its training on examples.
 final class Teacher: Sendable {
-    /// The classifier that the studio began with; nil if it began with none.
-    let given: ImageClassifier?
+    /// The classifier at the start of the studio; nil if there was none.
+    let initialClassifier: ImageClassifier?
     private let threads: Int
     private let state: Mutex<State>
 
@@ -17,41 +17,41 @@ final class Teacher: Sendable {
         var classifier: ImageClassifier?
         var examples = Examples()
         var lesson = Lesson()
-        /// What learns, and how it is ended.
+        /// The training task and its control.
         var work: (task: Task<Void, Never>, control: PersonalizationControl)?
-        /// The file of what was learned.
+        /// The file of the learned model.
         var learned: Data?
-        /// Whether no lesson may begin any more.
+        /// Whether the studio is ending, so that no training may begin.
         var hasEnded = false
     }
 
-    init(_ given: ImageClassifier?, threads: Int) {
-        self.given = given
+    init(_ initialClassifier: ImageClassifier?, threads: Int) {
+        self.initialClassifier = initialClassifier
         self.threads = threads
-        state = Mutex(State(classifier: given))
+        state = Mutex(State(classifier: initialClassifier))
     }
 
     /// The classifier in use; nil if there is none yet.
     var classifier: ImageClassifier? { state.withLock { $0.classifier } }
     var lesson: Lesson { state.withLock { $0.lesson } }
     var examples: Examples { state.withLock { $0.examples } }
-    /// What was learned, as a file: a personalization of the model given, or a new model; nil if nothing was.
+    /// The file of the learned model: a personalization of the initial model or a new model; nil if there is none.
     var learned: Data? { state.withLock { $0.learned } }
 
-    /// Whether no lesson begins any more.
+    /// Whether the studio is ending, so that no training may begin.
     var hasEnded: Bool { state.withLock { $0.hasEnded } }
 
-    /// Adds a class: a label of the classifier given, or one that may be learned.
+    /// Adds a class: a label of the initial classifier, or a new label if the classifier can learn it.
     func add(class label: String) throws -> Examples {
-        if let given, !given.learnsNewLabels, !given.labels.contains(label) {
-            throw Refusal(
-                "The model spots marks, and learns no new ones: choose a label that it has, "
-                    + "or train a model with --artwork of both.")
+        if let initialClassifier, !initialClassifier.learnsNewLabels, !initialClassifier.labels.contains(label) {
+            throw RequestError(
+                "The model detects logos and cannot learn new ones. Choose one of its labels, "
+                    + "or train a model with the artwork of all logos.")
         }
-        return try collect { try $0.add(class: label, known: given?.labels ?? []) }
+        return try collect { try $0.add(class: label, known: initialClassifier?.labels ?? []) }
     }
 
-    /// Changes what was collected.
+    /// Changes the collected examples.
     func collect(_ change: (inout Examples) throws -> Void) throws -> Examples {
         try state.withLock { state in
             try change(&state.examples)
@@ -59,27 +59,27 @@ final class Teacher: Sendable {
         }
     }
 
-    /// What is missing to learn; nil if nothing is.
-    func shortage(of examples: Examples) -> String? { examples.shortage(minimum: given == nil ? 2 : 1) }
+    /// The reason why the examples are not sufficient for training; nil if they are.
+    func shortage(of examples: Examples) -> String? { examples.shortage(minimum: initialClassifier == nil ? 2 : 1) }
 
-    /// Begins to learn from what was collected: by personalizing the classifier given, or else by training a new one.
+    /// Starts training on the examples: personalizes the initial classifier, or trains a new one.
     func start() throws {
         try state.withLock { state in
             guard !state.hasEnded else {
-                throw Refusal("The studio ends; no lesson begins any more.", .serviceUnavailable)
+                throw RequestError("The studio is ending. Start it again to train.", .serviceUnavailable)
             }
             guard state.lesson.stage != .running else {
-                throw Refusal("A lesson is under way; stop it first.", .conflict)
+                throw RequestError("Training is running. Stop it first.", .conflict)
             }
             let examples = state.examples
-            if let shortage = shortage(of: examples) { throw Refusal(shortage, .conflict) }
+            if let shortage = shortage(of: examples) { throw RequestError(shortage, .conflict) }
             state.lesson.begin()
             let control = PersonalizationControl()
             state.work = (Task { await learn(from: examples, control) }, control)
         }
     }
 
-    /// Ends the lesson; the classifier stays as it was.
+    /// Stops training; the classifier does not change.
     func stop() async {
         guard let work = state.withLock({ $0.work }) else { return }
         work.control.cancel()
@@ -87,19 +87,19 @@ final class Teacher: Sendable {
         await work.task.value
     }
 
-    /// Ends the lesson, and begins no other one.
+    /// Stops training and prevents new training.
     func end() async {
         state.withLock { $0.hasEnded = true }
         await stop()
     }
 
-    /// Goes back to what there was at first.
+    /// Restores the initial classifier.
     func revert() throws {
         try state.withLock { state in
             guard state.lesson.stage != .running else {
-                throw Refusal("A lesson is under way; stop it first.", .conflict)
+                throw RequestError("Training is running. Stop it first.", .conflict)
             }
-            state.classifier = given
+            state.classifier = initialClassifier
             state.learned = nil
             state.lesson.end(.none, "")
         }
@@ -107,9 +107,9 @@ final class Teacher: Sendable {
 
     private func learn(from examples: Examples, _ control: PersonalizationControl) async {
         do {
-            let (classifier, file) = try await withPrivateFolder { folder in
-                if let given {
-                    try await personalized(given, examples, control, folder)
+            let (classifier, file) = try await withPrivateTemporaryFolder { folder in
+                if let initialClassifier {
+                    try await personalized(initialClassifier, examples, control, folder)
                 } else {
                     try await trained(examples, folder)
                 }
@@ -120,20 +120,20 @@ final class Teacher: Sendable {
                 state.lesson.end(.learned, "Learned from \(count) examples.")
             }
         } catch is CancellationError {
-            state.withLock { $0.lesson.end(.stopped, "Stopped; the model is as it was.") }
+            state.withLock { $0.lesson.end(.stopped, "Stopped; the model did not change.") }
         } catch {
             state.withLock { $0.lesson.end(.failed, "\(error)") }
         }
     }
 
     private func personalized(
-        _ given: ImageClassifier, _ examples: Examples, _ control: PersonalizationControl, _ folder: URL
+        _ initialClassifier: ImageClassifier, _ examples: Examples, _ control: PersonalizationControl, _ folder: URL
     ) async throws -> (ImageClassifier, Data) {
         try await onThreadOfItsOwn { [self] in
             var configuration = PersonalizationConfiguration()
             configuration.threads = threads
-            configuration.blocks = try given.changedBlocks
-            let session = try PersonalizationSession(given, configuration: configuration)
+            configuration.blocks = try initialClassifier.changedBlocks
+            let session = try PersonalizationSession(initialClassifier, configuration: configuration)
             let photos = examples.classes.flatMap { part in
                 part.photos.map { (photo: ImageSource.data($0), label: part.label) }
             }
@@ -165,16 +165,16 @@ final class Teacher: Sendable {
         )
     }
 
-    /// Training that takes seconds on a handful of examples.
+    /// A configuration that trains in seconds on a few examples.
     private func configuration(count: Int) throws -> ClassifierConfiguration {
         var configuration = ClassifierConfiguration()
         configuration.threads = threads
         configuration.start = .builtInBase
         configuration.batchSize = 8
-        // As many steps for few examples as for more.
+        // The number of steps is the same for few and for many examples.
         configuration.epochs = min(max(1600 / count, 8), 40)
         configuration.augmentation = Augmentation([.flip, .crop, .exposure])
-        // Examples of a class are one burst, of which no part says how well the others are known.
+        // The examples of a class are one burst, so a held-out part would not measure generalization.
         configuration.validation = .none
         configuration.keepsGroupsTogether = false
         configuration.learningRate = 0.01

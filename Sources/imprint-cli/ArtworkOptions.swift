@@ -21,19 +21,19 @@ struct LabelledArtwork: ExpressibleByArgument {
     var defaultValueDescription: String { "\(label)=\(source)" }
 }
 
-/// What logos look like and what is behind them.
+/// The artwork of logos, and the backgrounds to paste it into.
 struct ArtworkOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The label of a logo and what it looks like: a picture, best with transparency or on one plain colour, or a recipe in "
-                + "datasets/. Several of one label are forms of one logo, several labels are several logos.",
+            "The label of a logo and its artwork: a picture, best with transparency or on one plain colour, or a recipe in datasets/. "
+                + "Repeat it with the same label for variants of a logo, and with other labels for other logos.",
             valueName: "label=file"))
     var artwork: [LabelledArtwork] = []
 
     @Option(
         help: ArgumentHelp(
-            "A folder of photos that show no logo, to put it on, or the word drawn for drawn patterns. (default: in training the "
-                + "photos of the other label, else drawn)", valueName: "folder"))
+            "A folder of photos that show no logo, to paste it into, or the word drawn for drawn patterns. (default: when training, the "
+                + "background photos of --photos, else drawn)", valueName: "folder"))
     var backgrounds: String?
 
     func validate() throws {
@@ -43,7 +43,11 @@ struct ArtworkOptions: ParsableArguments {
         }
         if let backgrounds { try requirePaths([backgrounds]) }
         if backgrounds != nil && artwork.isEmpty {
-            throw ValidationError("--backgrounds is what is behind --artwork LABEL=FILE, which is missing.")
+            throw ValidationError("--backgrounds needs --artwork LABEL=FILE, which is missing.")
+        }
+        for label in labels where label == ImageFolder.noLogoLabel {
+            throw ValidationError(
+                "--artwork \(label)=…: this label is for photos that show no logo. Choose another label.")
         }
     }
 
@@ -54,7 +58,7 @@ struct ArtworkOptions: ParsableArguments {
         }
     }
 
-    /// What each label looks like.
+    /// The artwork of each label.
     func load() throws -> [String: [Artwork]] {
         try artwork.reduce(into: [:]) { artworks, named in
             let artwork = try Artwork.load(named: named.source)
@@ -63,18 +67,21 @@ struct ArtworkOptions: ParsableArguments {
         }
     }
 
-    /// The photos to put the logos on, none for drawn patterns; nil if the command line does not say.
+    /// Whether the backgrounds are drawn patterns.
+    var drawsBackgrounds: Bool { backgrounds == "drawn" }
+
+    /// The photos to paste the logos into, none for drawn patterns; nil without the option.
     func backgroundFiles() throws -> [URL]? {
-        try backgrounds.map { $0 == "drawn" ? [] : try ImageFolder.images(in: URL(filePath: $0)) }
+        try backgrounds.map { drawsBackgrounds ? [] : try ImageFolder.images(in: URL(filePath: $0)) }
     }
 
-    /// The options that repeat them.
+    /// The command-line arguments that set the same options.
     var arguments: [String] {
         artwork.flatMap { ["--artwork", "\($0.label)=\($0.source)"] }
             + (backgrounds.map { ["--backgrounds", $0] } ?? [])
     }
 
-    /// A compositor for each label, all with the same backdrops.
+    /// A compositor for each label; all share the backgrounds.
     func compositors(size: Int, seed: UInt64, workers: Workers) throws -> [(label: String, compositor: Compositor)] {
         let artworks = try load()
         let files = try backgroundFiles() ?? []

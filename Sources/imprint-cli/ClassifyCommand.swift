@@ -9,33 +9,33 @@ internal import ImprintTraining
 
 struct ClassifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "classify", abstract: "Say what is in photos, best label first.")
+        commandName: "classify", abstract: "Classify photos: the labels with their confidences, highest first.")
 
-    @Argument(help: "The weights file.")
+    @Argument(help: "The model file.")
     var model: String
 
     @Argument(help: ArgumentHelp("The photos.", valueName: "file"))
     var files: [String]
 
-    @Option(help: "The greatest number of labels to show for a photo.")
+    @Option(help: "The maximum number of labels to show for a photo.")
     var top = 5
 
     @Option(
         help: ArgumentHelp(
-            "The least confidence to show, 0 to 1, or auto: the threshold that the model has for each label.",
+            "The minimum confidence to show, 0 to 1, or auto: the model's threshold for each label.",
             valueName: "number or auto"))
     var threshold = ThresholdArgument("0")
 
     @Option(
         help: ArgumentHelp(
-            "Show labels from the confidence on at which they were so precise on the validation images, 0 to 1.",
+            "Show labels whose confidence gave at least this precision on the validation set, 0 to 1.",
             valueName: "share"))
     var minimumPrecision: Double?
 
     @Option(
         help: ArgumentHelp(
-            "Show labels from the confidence on at which so much of them was recalled, 0 to 1; with --minimum-precision, "
-                + "those alone that are so precise there.",
+            "Show labels whose confidence gave at least this recall on the validation set, 0 to 1; with --minimum-precision, only if "
+                + "that precision is reached there too.",
             valueName: "share"))
     var minimumRecall: Double?
 
@@ -44,11 +44,11 @@ struct ClassifyCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Show categories in the place of their labels: those of a JSON file, {\"computer\": [\"laptop\", …], …}, or auto: those in the model.",
+            "Show categories instead of labels: those of a JSON file, {\"computer\": [\"laptop\", …], …}, or auto: those in the model.",
             valueName: "file or auto"))
     var categories: String?
 
-    @Flag(help: "Also say where a mark is, for models that were trained from artwork.")
+    @Flag(help: "Also show the bounding box of each logo, for a detector; see imprint detect.")
     var boxes = false
 
     @OptionGroup var classifierOptions: ClassifierOptions
@@ -63,8 +63,8 @@ struct ClassifyCommand: ParsableCommand {
         let threshold = try threshold.threshold()
         if categories != nil, threshold == .ofLabel || minimumPrecision != nil || minimumRecall != nil {
             throw ValidationError(
-                "--categories: nothing was measured of categories, so that they have no threshold, precision or recall of their own; "
-                    + "leave these out, or give --threshold a number.")
+                "--categories: categories have no threshold, precision or recall of their own; leave these out, or give --threshold a "
+                    + "number.")
         }
     }
 
@@ -76,7 +76,9 @@ struct ClassifyCommand: ParsableCommand {
             threshold: try threshold.threshold(), minimumPrecision: minimumPrecision, minimumRecall: minimumRecall)
         try rule.check(classifier)
         if boxes && !classifier.weights.head.locatesObjects {
-            throw ValidationError("--boxes: \(model) says what is in a photo, but not where; train one with --artwork.")
+            throw ValidationError(
+                "--boxes: \(model) classifies whole photos and has no boxes, expected a detector. Train one with imprint train-detector."
+            )
         }
         let categories = try categories.map { try self.categories($0, of: classifier) }
         func observations(_ file: String) throws -> [Classification] {
@@ -86,18 +88,7 @@ struct ClassifyCommand: ParsableCommand {
             }
             return Array(observations.filter(rule.accepts).prefix(top))
         }
-        var failures = 0
-        try workers.forEachInOrder(files.count) { index in
-            Swift.Result { try observations(files[index]) }
-        } receive: { index, outcome in
-            do {
-                try show(files[index], outcome.get())
-            } catch let error as ImageError {
-                failures += 1
-                Terminal.note("Error: \(error)")
-            }
-        }
-        if failures > 0 { throw ExitCode.failure }
+        try forEachPhoto(files, workers, compute: observations, show: show)
     }
 
     private func categories(_ text: String, of classifier: ImageClassifier) throws -> Categories {
@@ -121,7 +112,7 @@ struct ClassifyCommand: ParsableCommand {
         } else {
             let seen = observations.map { observation in
                 "\(shown(observation.label)) \(Terminal.percent(observation.confidence))"
-                    + (boxes ? observation.box.map { " at \(text($0))" } ?? "" : "")
+                    + (boxes ? observation.box.map { " at \(boxText($0))" } ?? "" : "")
             }
             try Terminal.show("\(visible(file)): \(seen.isEmpty ? "none of these" : seen.joined(separator: ", "))")
         }
@@ -129,7 +120,7 @@ struct ClassifyCommand: ParsableCommand {
 }
 
 /// "x 12 %, y 34 %, 10 % x 8 %": the left and upper edge, and the size.
-private func text(_ box: NormalizedRectangle) -> String {
+func boxText(_ box: NormalizedRectangle) -> String {
     func share(_ value: Float) -> String { String(format: "%.0f %%", value * 100) }
     return "x \(share(box.x)), y \(share(box.y)), \(share(box.width)) x \(share(box.height))"
 }
@@ -137,11 +128,11 @@ private func text(_ box: NormalizedRectangle) -> String {
 private struct ClassificationLine: Encodable {
     let file: String
     let observations: [Classification]
-    /// Where each is, in the same order; `null` if there is no place.
+    /// The bounding box of each, in the same order; `null` for a label without one.
     let boxes: [NormalizedRectangle?]?
 }
 
-/// The least confidence as it was typed: a number, or "auto".
+/// The minimum confidence as it was typed: a number, or "auto".
 struct ThresholdArgument: ExpressibleByArgument {
     private let text: String
 

@@ -18,16 +18,44 @@ enum CommandLineArguments {
         return joined + arguments.dropFirst(options.count)
     }
 
-    /// Whether an argument is a negative number, a memory size such as -1GB, or a list such as -1,2.
+    /// Translates the options of version 1 to their present names.
+    ///
+    /// `train PHOTOS --artwork …` is `train-detector --photos PHOTOS --artwork …`.
+    static func modernizing(_ arguments: [String]) -> [String] {
+        guard var verb = arguments.first else { return arguments }
+        let options = arguments.dropFirst().prefix { $0 != "--" }
+        if verb == "train" && options.contains(where: { optionName($0) == "--artwork" }) { verb = "train-detector" }
+        var modern = [verb]
+        var isMinutes = false
+        for argument in options {
+            let (name, value) = (optionName(argument), argument.firstIndex(of: "=").map { argument[$0...] } ?? "")
+            switch (verb, name) {
+            case ("train", "--minutes"):
+                isMinutes = value.isEmpty
+                modern.append("--time-limit\(value)" + (isMinutes ? "" : "m"))
+            case ("personalize", "--continue"): modern.append("--resume\(value)")
+            case ("export", "--float16"), ("export", "--int8"): modern += ["--precision", String(name.dropFirst(2))]
+            default:
+                modern.append(isMinutes ? argument + "m" : argument)
+                isMinutes = false
+            }
+        }
+        return modern + arguments.dropFirst(1 + options.count)
+    }
+
+    /// The name of an option without its value: "--seed" of "--seed=1".
+    private static func optionName(_ argument: String) -> String { String(argument.prefix { $0 != "=" }) }
+
+    /// Whether an argument is a negative number, a memory size such as -1GB, a time such as -1m, or a list such as -1,2.
     private static func isNegative(_ argument: String) -> Bool {
         guard argument.hasPrefix("-") else { return false }
         return argument.split(separator: ",", omittingEmptySubsequences: false).allSatisfy { part in
-            let unit = ["MB", "GB"].first { part.uppercased().hasSuffix($0) } ?? ""
+            let unit = ["MB", "GB", "S", "M", "H"].first { part.uppercased().hasSuffix($0) } ?? ""
             return Double(part.dropLast(unit.count)) != nil
         }
     }
 
-    /// What is wrong with the verb; `nil` if it exists, or if the first argument is an option.
+    /// The error message for an unknown verb; nil if it exists, or if the first argument is an option.
     static func problemWithVerb(_ arguments: [String]) -> String? {
         let verbs = ImprintCommand.configuration.subcommands.compactMap { $0.configuration.commandName }
         let words = arguments.first == "help" ? arguments.dropFirst() : arguments[...]

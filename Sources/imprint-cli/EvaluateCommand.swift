@@ -1,30 +1,41 @@
 internal import ArgumentParser
 internal import Foundation
 internal import Imprint
+internal import ImprintCore
 internal import ImprintImages
 internal import ImprintModel
 internal import ImprintTraining
 
 struct EvaluateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "evaluate", abstract: "Measure a model on a folder of photos, one sub-folder per label.")
+        commandName: "evaluate", abstract: "Evaluate a model on a folder of photos, one sub-folder per label.")
 
-    @Argument(help: "The weights file.")
+    @Argument(help: "The model file.")
     var model: String
 
     @Argument(help: "The folder of photos: one sub-folder per label.")
     var data: String
 
-    @Flag(help: "Show the worst mistakes; with --json, what was said of every photo.")
+    @Flag(help: "Show the worst mistakes; with --json, the prediction for every photo.")
     var images = false
+
+    @Option(help: ArgumentHelp("An HTML report of the evaluation to write.", valueName: "file.html"))
+    var report: String?
 
     @OptionGroup var classifierOptions: ClassifierOptions
 
     @OptionGroup var common: CommonOptions
 
-    func validate() throws { try requirePaths([model, data]) }
+    func validate() throws {
+        try requirePaths([model, data])
+        try checkOutputs(
+            [report].compactMap { $0 }.map { OutputFile(option: "--report", path: $0, kind: .trainingReport) },
+            inputs: [("the model", model)]
+                + [classifierOptions.personalization].compactMap { $0 }.map { ("the personalization", $0) })
+    }
 
     func run() throws {
+        if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
         let classifier = try classifierOptions.classifier(model, threads: 1)
         let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: 1)
         var bar = ProgressBar()
@@ -34,6 +45,7 @@ struct EvaluateCommand: ParsableCommand {
         }
         bar.clear()
         for image in evaluation.skipped { Terminal.note("Skipped: \(image.reason)") }
+        if let report { try write(vacantPath(report, .trainingReport), classifier, evaluation) }
         if common.json {
             if images {
                 for result in evaluation.results { try Terminal.emit(ImageLine(result, labels: evaluation.labels)) }
@@ -43,6 +55,20 @@ struct EvaluateCommand: ParsableCommand {
             let table = EvaluationTable(evaluation)
             try Terminal.show(images ? table.text + "\n\n" + table.worstMistakes(10) : table.text)
         }
+    }
+}
+
+extension EvaluateCommand {
+    private func write(_ report: String, _ classifier: ImageClassifier, _ evaluation: Evaluation) throws {
+        let model = try classifier.personalization.map { try classifier.weights.personalized(with: $0) }
+        let command =
+            ["imprint", "evaluate", self.model, data] + option("--personalization", classifierOptions.personalization)
+            + flag("--mirror", classifierOptions.mirror)
+        let page = Report(
+            model ?? classifier.weights, evaluation: evaluation,
+            command: command.map(shellQuoted).joined(separator: " "), threads: common.threadCount)
+        try page.write(to: URL(filePath: report))
+        Terminal.note("Wrote \(report).")
     }
 }
 

@@ -1,4 +1,4 @@
-internal import ArgumentParser
+public import ArgumentParser
 internal import Foundation
 internal import ImprintCore
 internal import ImprintInterop
@@ -26,25 +26,25 @@ struct ExportCommand: ParsableCommand {
         }
     }
 
-    @Argument(help: "The weights file; it stays as it is.")
+    @Argument(help: "The model file; it is not changed.")
     var model: String
 
     @Option(name: .customLong("to"), help: "The format.")
     var format: Format
 
-    @Option(help: ArgumentHelp("The file to write: by custom .onnx, .mlmodel or .imprint.", valueName: "file"))
+    @Option(help: ArgumentHelp("The file to write, usually .onnx, .mlmodel or .imprint.", valueName: "file"))
     var output: String
 
-    @Flag(help: "Let devices train the last dense layer or convolution; for coreml.")
+    @Flag(help: "Make the last dense layer or convolution trainable on devices; for coreml.")
     var updatable = false
 
-    @Flag(help: "Store weights as float16: half as many bytes.")
-    var float16 = false
+    @Option(
+        help:
+            "How the file stores parameters: float32; float16 for half the size; or int8 for a quarter, for imprint only."
+    )
+    var precision = ModelFile.Storage.float32
 
-    @Flag(help: "Store weights as whole numbers of 8 bits: a quarter of the bytes; for imprint.")
-    var int8 = false
-
-    @Flag(help: "Take samples 0 to 255 instead of prepared numbers; for onnx.")
+    @Flag(help: "Include preprocessing: the input is samples 0 to 255; for onnx.")
     var preprocessingInGraph = false
 
     @Option(
@@ -61,25 +61,22 @@ struct ExportCommand: ParsableCommand {
             throw ValidationError(
                 "--updatable is for coreml: it is about training by Core ML on devices; leave it out.")
         }
-        if updatable && float16 {
+        if updatable && precision != .float32 {
             throw ValidationError(
-                "--updatable and --float16 exclude one another: Core ML trains float32 alone; leave one out.")
+                "--updatable needs --precision float32: Core ML trains no other.")
         }
         if preprocessingInGraph && format != .onnx {
             throw ValidationError(
-                "--preprocessing-in-graph is for onnx: the other formats prepare images themselves; leave it out.")
+                "--preprocessing-in-graph is for onnx: the other formats always include preprocessing; leave it out.")
         }
-        if int8 && format != .imprint {
+        if precision == .int8 && format != .imprint {
             throw ValidationError(
-                "--int8 is for imprint: models for other programs have floating-point weights; use --float16, or leave it out."
+                "--precision int8 is for imprint: other programs need floating-point parameters. Use float16 or float32."
             )
-        }
-        if int8 && float16 {
-            throw ValidationError("--int8 and --float16 exclude one another: leave one out.")
         }
         if categories != nil && format != .imprint {
             throw ValidationError(
-                "--categories is for imprint: the other formats have no place for them; leave it out.")
+                "--categories is for imprint: the other formats cannot store them; leave it out.")
         }
         try checkOutputs(
             [OutputFile(option: "--output", path: output, kind: format.kind)],
@@ -94,17 +91,17 @@ struct ExportCommand: ParsableCommand {
         if let categories {
             weights.categories = try Categories(contentsOf: URL(filePath: categories), labels: weights.labels)
         }
-        let precision: Safetensors.Precision = float16 ? .float16 : .float32
+        let tensorPrecision: Safetensors.Precision = precision == .float16 ? .float16 : .float32
         do {
             switch format {
             case .onnx:
-                let options = ONNXOptions(precision: precision, containsPreprocessing: preprocessingInGraph)
+                let options = ONNXOptions(precision: tensorPrecision, containsPreprocessing: preprocessingInGraph)
                 try weights.writeONNX(to: target, options: options)
             case .coreml:
                 try weights.writeCoreML(
-                    to: target, options: CoreMLOptions(precision: precision, isUpdatable: updatable))
+                    to: target, options: CoreMLOptions(precision: tensorPrecision, isUpdatable: updatable))
             case .imprint:
-                try weights.write(to: target, as: int8 ? .int8 : float16 ? .float16 : .float32)
+                try weights.write(to: target, as: precision)
             }
         } catch let error as ExportError {
             if common.json {
@@ -126,3 +123,5 @@ private struct Line: Encodable {
     /// What the format cannot express.
     let unsupported: [UnsupportedLayer]
 }
+
+extension ModelFile.Storage: ExpressibleByArgument {}

@@ -75,9 +75,9 @@ struct ImportCommand: ParsableCommand {
         if mean != nil || scale != nil || bgr {
             if mean == nil { notes.append("Nothing is subtracted from samples. Say otherwise with --mean.") }
             if scale == nil { notes.append("Samples are not scaled. Say otherwise with --scale.") }
-            importer.samples = ModelImporter.SampleRule(
+            importer.normalization = ModelImporter.InputNormalization(
                 mean: try mean.map { try numbers($0, "--mean") } ?? [0],
-                scale: try scale.map { try numbers($0, "--scale") } ?? [1], isBlueFirst: bgr)
+                scale: try scale.map { try numbers($0, "--scale") } ?? [1], isBGR: bgr)
         }
         try AtomicFile.checkWritable(URL(filePath: output))
         do {

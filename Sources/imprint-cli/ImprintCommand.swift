@@ -10,7 +10,8 @@ enum Main {
                 ExitCode.validationFailure,
                 "Error: \(visible(name)) is no option; a file of that name is ./\(visible(name)).")
         }
-        let arguments = CommandLineArguments.joiningNegativeNumbers(Array(CommandLine.arguments.dropFirst()))
+        let arguments = CommandLineArguments.joiningNegativeNumbers(
+            CommandLineArguments.modernizing(Array(CommandLine.arguments.dropFirst())))
         if let problem = CommandLineArguments.problemWithVerb(arguments) {
             end(ExitCode.validationFailure, "Error: \(problem)")
         }
@@ -27,14 +28,14 @@ enum Main {
                 try command.run()
             }
         } catch {
-            // What shows only as a verb runs has to do with its files, and no usage explains it. Its further lines are indented, so that no
-            // name in it passes for a line of the tool's own.
+            // Errors at run time are about files, so the usage would not help. Further lines are indented, so that a file name cannot imitate a
+            // line of the tool.
             let message = ImprintCommand.message(for: error)
             end(error, message.isEmpty ? "" : "Error: " + message.replacing("\n", with: "\n  "))
         }
     }
 
-    /// What is said of wrong usage; no argument passes for lines of the tool's own in it.
+    /// The message for wrong usage; an argument in it cannot imitate a line of the tool.
     private static func message(forWrongUsage error: any Error, _ arguments: [String]) -> String {
         let shown = arguments.map { visible($0) }
         guard shown != arguments else { return ImprintCommand.fullMessage(for: error) }
@@ -46,17 +47,17 @@ enum Main {
         }
     }
 
-    /// An argument such as -photo where nobody asked for help: the parser would take its letters for options, and the h among them for -h.
+    /// An argument such as -photo, in which the parser would find the option -h.
     private static var nameTakenForHelp: String? {
         let arguments = CommandLine.arguments.dropFirst().prefix { $0 != "--" }
         guard !arguments.contains(where: ["-h", "-help", "--help"].contains) else { return nil }
         return arguments.first { $0.hasPrefix("-") && !$0.hasPrefix("--") && $0.contains("h") }
     }
 
-    /// Ends the process as an error says, after a message to people if there is one.
+    /// Ends the process with the exit code of an error, after its message if there is one.
     private static func end(_ error: any Error, _ message: String) -> Never {
         let code = ImprintCommand.exitCode(for: error)
-        // Help was asked for: a result, which goes to standard output.
+        // Help is a result, which goes to standard output.
         if code.isSuccess { ImprintCommand.exit(withError: error) }
         if !message.isEmpty { Terminal.noteLines(message) }
         exit(code.rawValue)
@@ -66,11 +67,14 @@ enum Main {
 struct ImprintCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "imprint",
-        abstract: "Train image classifiers on this machine, and run them. No photo leaves it.",
+        abstract:
+            "Train image classifiers and logo detectors on this machine, personalize and run them. No photo leaves it.",
         version: "0.1.0",
         subcommands: [
-            TrainCommand.self, EvaluateCommand.self, ClassifyCommand.self, PersonalizeCommand.self, MergeCommand.self,
-            InspectCommand.self, CompareCommand.self, ImportCommand.self, ExportCommand.self, AuditCommand.self,
+            TrainCommand.self, TrainDetectorCommand.self, ClassifyCommand.self, DetectCommand.self,
+            EvaluateCommand.self,
+            PersonalizeCommand.self, MergeCommand.self, InspectCommand.self, CompareCommand.self, ImportCommand.self,
+            ExportCommand.self, AuditCommand.self,
             PrepareCommand.self, DrawCommand.self, AugmentCommand.self, StudioCommand.self, BenchCommand.self,
         ])
 }

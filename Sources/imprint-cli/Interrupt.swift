@@ -1,46 +1,51 @@
+internal import ArgumentParser
 internal import Foundation
 internal import Synchronization
 
-/// Notes that the user pressed Ctrl-C, or that the system asks the process to end, so that the job can end in order; asked a
-/// second time, the process ends at once.
+/// Counts signals that ask the process to end, such as Ctrl-C, so that the job can save its results first.
+///
+/// The second signal ends the process at once.
 struct Interrupt: Sendable {
     private static let count = Atomic(0)
-    private let numbers: [Int32]
+    private let signals: [Int32]
+
+    /// The exit code of a job that was interrupted and has saved its results: 128 + SIGINT, as shells report it.
+    static let exitCode = ExitCode(128 + SIGINT)
 
     /// Makes one for signals that ask the job to end; SIGHUP is left out if it is ignored.
-    init(_ numbers: [Int32] = [SIGINT, SIGTERM]) {
+    init(_ signals: [Int32] = [SIGINT, SIGTERM]) {
         // A job under nohup outlives its terminal.
-        self.numbers = numbers.filter { $0 != SIGHUP || !Self.isIgnored($0) }
+        self.signals = signals.filter { $0 != SIGHUP || !Self.isIgnored($0) }
     }
 
-    /// Takes over the signals.
+    /// Starts to count the signals.
     func begin() {
-        // Made here, so that the handler only counts: little else is allowed in one.
+        // A signal handler may do little more than count.
         Self.count.store(0, ordering: .relaxed)
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        for number in numbers {
+        var unblocked = sigset_t()
+        sigemptyset(&unblocked)
+        for number in signals {
             signal(number) { _ in
                 if Interrupt.count.add(1, ordering: .relaxed).oldValue > 0 { _exit(1) }
             }
-            sigaddset(&signals, number)
+            sigaddset(&unblocked, number)
         }
-        // Whoever started this process may have blocked them.
-        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+        // The parent process may have blocked them.
+        pthread_sigmask(SIG_UNBLOCK, &unblocked, nil)
     }
 
-    /// Leaves the signals to the system again: they end the process.
+    /// Restores the default: the signals end the process.
     func end() {
-        for number in numbers { signal(number, SIG_DFL) }
+        for number in signals { signal(number, SIG_DFL) }
     }
 
-    /// Whether whoever started this process wants it to go on in spite of a signal.
+    /// Whether the parent process made this one ignore a signal.
     private static func isIgnored(_ number: Int32) -> Bool {
         let before = signal(number, SIG_IGN)
         signal(number, before)
         return unsafeBitCast(before, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 
-    /// Whether the job is to end.
+    /// Whether a signal has asked the job to end.
     static var isRequested: Bool { count.load(ordering: .relaxed) > 0 }
 }

@@ -103,7 +103,7 @@ struct AugmentationWords: ExpressibleByArgument, CustomStringConvertible {
     }
 
     static func help(_ purpose: String) -> ArgumentHelp {
-        let known = Augmentation.words.joined(separator: ", ")
+        let known = Augmentation.allNames.joined(separator: ", ")
         return ArgumentHelp("\(purpose): words of \(known), with commas between; or none.", valueName: "words")
     }
 }

@@ -9,16 +9,20 @@ internal import ImprintTraining
 struct PersonalizeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "personalize",
-        abstract: "Tune a model to one person's photos: a small file beside the model, which stays as it is.",
+        abstract:
+            "Personalize a model with one person's photos: writes a small file beside the model, which is not changed.",
         discussion: """
-            The file has kilobytes and no photos. Use it with imprint classify or evaluate --personalization; without it the model is what \
-            it was. Labels that the model does not know are added.
+            The file has some kilobytes and no photos. Use it with imprint classify, detect or evaluate --personalization. Sub-folders with new \
+            names add labels to the model.
+
+            Example:
+              imprint personalize mine.imprint my-photos --output me.personalization
             """)
 
-    @Argument(help: "The weights file.")
+    @Argument(help: "The model file.")
     var model: String
 
-    @Argument(help: "The folder of the person's photos: one sub-folder per label, of one label at least.")
+    @Argument(help: "The folder of the person's photos: one sub-folder per label, at least one label.")
     var data: String
 
     @Option(help: ArgumentHelp("The file to write.", valueName: "file"))
@@ -27,45 +31,45 @@ struct PersonalizeCommand: ParsableCommand {
     @Option(
         name: .customLong("not"),
         help: ArgumentHelp(
-            "A photo, or a folder of photos, that does not show the label, which the model took it for; may be given more than once.",
+            "A photo, or a folder of photos, that the model gave this label by mistake; may be repeated.",
             valueName: "label=path"))
     var corrections: [String] = []
 
     @Option(
-        name: .customLong("continue"),
-        help: ArgumentHelp("An earlier personalization of the model, to go on from.", valueName: "file"))
+        name: .customLong("resume"),
+        help: ArgumentHelp("An earlier personalization of the model to continue from.", valueName: "file"))
     var earlier: String?
 
     @Option(
         help:
-            "How much the photos that the model was trained on count against these: more forgets less and learns less.")
+            "The loss weight of the replayed training photos relative to the new photos: more forgets less and learns less."
+    )
     var rehearsalWeight = PersonalizationConfiguration().rehearsalWeight
 
-    @Option(help: "How much changing the model costs.")
+    @Option(help: "The loss weight of the penalty on changes of the model.")
     var penalty = PersonalizationConfiguration().penalty
 
-    @Option(help: "How many views of each photo are learned from, the photo itself included.")
+    @Option(help: "The number of augmented views of each photo, including the photo itself.")
     var views = PersonalizationConfiguration().views
 
-    @Option(help: "How many blocks of layers before the head change too, by factors of low rank.")
+    @Option(help: "The number of blocks before the head that get a low-rank adapter (LoRA).")
     var blocks = 0
 
-    @Option(help: "The rank of these factors.")
+    @Option(help: "The rank of the adapters.")
     var rank = PersonalizationConfiguration().rank
 
-    @Option(
-        help: ArgumentHelp("End after so many seconds, with what is known then.", valueName: "seconds"))
-    var timeLimit: Double?
+    @Option(help: TimeLimit.help)
+    var timeLimit: TimeLimit?
 
     @Option(
         help: ArgumentHelp(
-            "How much memory features of photos may take; photos for which there is no room are left out. (default: 64MB)",
+            "The memory that features of photos may take; photos beyond it are left out. (default: 64MB)",
             valueName: "size"))
     var memory: MemorySize?
 
     @Option(
         help: ArgumentHelp(
-            "Keep features of the photos in this file, so that they are not computed again, and an ended run goes on from there.",
+            "Keep the features of the photos in this file, so that a later or resumed run does not compute them again.",
             valueName: "file"))
     var cache: String?
 
@@ -76,9 +80,7 @@ struct PersonalizeCommand: ParsableCommand {
 
     func validate() throws {
         try requirePaths([model, data] + [earlier].compactMap { $0 })
-        if let timeLimit, !(timeLimit > 0 && timeLimit < 1e9) {
-            throw ValidationError("--time-limit is \(timeLimit), expected more than 0 and less than 1e9 seconds.")
-        }
+        _ = try timeLimit?.duration()
         try require(rehearsalWeight, "--rehearsal-weight", in: 0...1_000_000)
         try require(penalty, "--penalty", in: 0...1_000_000)
         try require(views, "--views", in: 1...64)
@@ -111,12 +113,12 @@ struct PersonalizeCommand: ParsableCommand {
         }
         if classifier.weights.rehearsal == nil {
             Terminal.warn(
-                "The model keeps no features of the photos it was trained on, so it may forget; train it anew to give it some."
+                "The model has no features of its training photos to replay, so it may forget; train it again to store some."
             )
         }
         let result = try teach(session, folder, corrections)
         let bytes = try session.save(to: target)
-        try tell(result, session, bytes: bytes)
+        try report(result, session, bytes: bytes)
     }
 
     private var configuration: PersonalizationConfiguration {
@@ -129,7 +131,7 @@ struct PersonalizeCommand: ParsableCommand {
             configuration.rank = rank
             configuration.threads = common.threadCount
             configuration.isBackground = background
-            configuration.timeLimit = timeLimit.map { .seconds($0) }
+            configuration.timeLimit = try timeLimit?.duration()
             if let memory { configuration.memoryLimit = try memory.byteCount() }
             return configuration
         }
@@ -180,13 +182,13 @@ struct PersonalizeCommand: ParsableCommand {
         } catch is CancellationError {
             bar.clear()
             Terminal.note(
-                "Ended before all photos were learned from; \(output) is as it was."
-                    + (cache.map { " Features that are done are in \($0)." } ?? ""))
-            throw ExitCode.failure
+                "Stopped before all photos were processed; \(output) was not written."
+                    + (cache.map { " The features computed so far are in \($0)." } ?? ""))
+            throw cache == nil ? ExitCode.failure : Interrupt.exitCode
         }
     }
 
-    private func tell(_ result: PersonalizationResult, _ session: PersonalizationSession, bytes: Int) throws {
+    private func report(_ result: PersonalizationResult, _ session: PersonalizationSession, bytes: Int) throws {
         for image in result.skipped { Terminal.note("Skipped: \(image.reason)") }
         let personalization = session.personalization
         if common.json {
@@ -201,7 +203,7 @@ struct PersonalizeCommand: ParsableCommand {
         }
         if result.leftOut > 0 {
             Terminal.warn(
-                "\(result.leftOut) photos were left out, for there was no \(result.ending == .timeLimit ? "time" : "memory")."
+                "\(result.leftOut) photos were left out: the \(result.ending == .timeLimit ? "time" : "memory") limit was reached."
             )
         }
         let seconds = String(format: "%.1f", result.seconds)
@@ -209,8 +211,8 @@ struct PersonalizeCommand: ParsableCommand {
             "Learned from \(result.examples) photos in \(seconds) s. Wrote \(output), \((bytes + 1023) / 1024) KB.")
         if let accuracy = result.accuracy {
             Terminal.note(
-                "Of these photos \(Terminal.percent(accuracy.before)) were judged rightly before; learning from four fifths of them, "
-                    + "\(Terminal.percent(accuracy.after)) of the rest.")
+                "Accuracy on these photos: \(Terminal.percent(accuracy.before)) before, \(Terminal.percent(accuracy.after)) after "
+                    + "(5-fold cross-validation).")
         }
     }
 }

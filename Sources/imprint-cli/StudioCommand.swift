@@ -18,7 +18,7 @@ struct StudioCommand: AsyncParsableCommand {
     @Argument(help: "The weights file; without one, a model is trained in the page.")
     var model: String?
 
-    @Option(help: "The port of the page. (default: \(Studio.usualPort), or the next free one)")
+    @Option(help: "The port of the page. (default: \(Studio.defaultPort), or the next free one)")
     var port: Int?
 
     @OptionGroup var classifierOptions: ClassifierOptions

@@ -4,65 +4,64 @@ internal import Imprint
 internal import ImprintModel
 internal import ImprintTraining
 
-/// What training starts from where no network is asked for, and how it is trained further.
+/// The base model that training starts from, and how it is fine-tuned.
 struct TrainingBaseOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "A weights file to start from; its last layer is trained anew. (default: the base that comes with Imprint, unless "
-                + "--network, --width, --input-size or --crop-and-scale is given)", valueName: "model"))
+            "The base model to fine-tune; it gets a new head. (default: the base model that comes with Imprint, unless --network, "
+                + "--width, --input-size or --crop-and-scale is given)", valueName: "model"))
     var base: String?
 
     @Option(
         help: ArgumentHelp(
-            "What of the base to train: its head, all layers, all after the head alone (head-first), or one block of layers "
-                + "after the other from the head on (gradual). (default: head, of the base that comes with Imprint all)",
-            valueName: "what"))
+            "The trainable layers of the base model: head; all; head-first, to train the head before all layers; or gradual, to unfreeze "
+                + "one block of layers after the other. (default: head, or all for the base model that comes with Imprint)",
+            valueName: "layers"))
     var unfreeze: FineTuning.Trains?
 
     @Option(
         help: ArgumentHelp(
-            "Layer-wise learning-rate decay: the rate of each block of layers is that of the next one times this. (default: "
+            "Layer-wise learning-rate decay: each block of layers has the learning rate of the next block times this factor. (default: "
                 + "\(FineTuning().layerDecay))", valueName: "factor"))
     var layerDecay: Float?
 
     @Option(
         help: ArgumentHelp(
-            "How many epochs each stage of head-first and gradual lasts, but for the last. (default: \(FineTuning().stageEpochs))",
+            "The number of epochs of each stage of head-first and gradual, except the last stage. (default: \(FineTuning().stageEpochs))",
             valueName: "epochs"))
     var stageEpochs: Int?
 
     @Flag(
         help:
-            "Normalise by the statistics of each batch of the new photos; those of the base are kept and used otherwise."
+            "Batch normalisation uses the statistics of each batch instead of those of the base model."
     )
     var batchStatistics = false
 
     @Flag(
         help:
-            "Give the head the highest value of each channel besides its mean over the picture, for marks that are small in the photos."
+            "The head also reads the maximum of each channel, not only the mean, for objects that are small in the photos."
     )
     var poolMaximum = false
 
     func validate() throws {
-        if let layerDecay, !(layerDecay > 0 && layerDecay <= 1) {
-            throw ValidationError("--layer-decay is \(layerDecay), expected more than 0 and at most 1.")
-        }
-        if let stageEpochs { try require(stageEpochs, "--stage-epochs", in: 1...100_000) }
+        var hyperparameters = ClassifierHyperparameters()
+        set(&hyperparameters)
+        try require(hyperparameters.problem)
         if trains == .head && (layerDecay != nil || batchStatistics) {
             throw ValidationError(
-                "--layer-decay and --batch-statistics are about layers before the head, which stay as they are; add --unfreeze "
-                    + "all, head-first or gradual.")
+                "--layer-decay and --batch-statistics are about layers before the head, which are frozen; add --unfreeze all, "
+                    + "head-first or gradual.")
         }
         if stageEpochs != nil && unfreeze != .headFirst && unfreeze != .gradual {
             throw ValidationError(
-                "--stage-epochs is about stages, but there is one alone; add --unfreeze head-first or gradual.")
+                "--stage-epochs is about stages, but there is only one; add --unfreeze head-first or gradual.")
         }
     }
 
-    /// What of the base is trained.
+    /// The trainable layers.
     private var trains: FineTuning.Trains { unfreeze ?? (base == nil ? .all : .head) }
 
-    /// The options that say how a base is trained, by their names.
+    /// The names of the options that say how to fine-tune a base model.
     var namesOfTraining: [String] {
         [
             ("--unfreeze", unfreeze != nil), ("--layer-decay", layerDecay != nil),
@@ -71,12 +70,12 @@ struct TrainingBaseOptions: ParsableArguments {
         ].filter(\.1).map(\.0)
     }
 
-    /// Checks that nothing is said of how a base is trained, for there is none.
+    /// Checks that no option says how to fine-tune a base model, if there is none.
     func requireNone() throws {
         guard namesOfTraining.isEmpty else {
             throw ValidationError(
-                "\(namesOfTraining.joined(separator: ", ")): how a base is trained, but there is none; name one with --base, or leave out "
-                    + "--network, --width, --input-size and --crop-and-scale to begin with the one that comes with Imprint."
+                "\(namesOfTraining.joined(separator: ", ")): there is no base model to fine-tune. Name one with --base, or leave out "
+                    + "--network, --width, --input-size and --crop-and-scale to use the one that comes with Imprint."
             )
         }
     }
@@ -87,18 +86,21 @@ struct TrainingBaseOptions: ParsableArguments {
             let model = try base.map { try ModelFile(contentsOf: URL(filePath: $0)) } ?? .shippedBase()
             configuration.start = .base(model, trains: trains)
         }
-        if let layerDecay { configuration.fineTuning.layerDecay = layerDecay }
-        if let stageEpochs { configuration.fineTuning.stageEpochs = stageEpochs }
-        configuration.fineTuning.keepsStatistics = !batchStatistics
-        configuration.poolsMaximum = poolMaximum
+        set(&configuration.hyperparameters)
     }
 
-    /// The options that start the same way.
+    private func set(_ values: inout ClassifierHyperparameters) {
+        if let layerDecay { values.fineTuning.layerDecay = layerDecay }
+        if let stageEpochs { values.fineTuning.stageEpochs = stageEpochs }
+        values.fineTuning.keepsStatistics = !batchStatistics
+        values.poolsMaximum = poolMaximum
+    }
+
+    /// The command-line arguments that set the same options.
     var arguments: [String] {
-        func option(_ name: String, _ value: (some Any)?) -> [String] { value.map { [name, "\($0)"] } ?? [] }
-        return option("--base", base) + option("--unfreeze", unfreeze?.rawValue) + option("--layer-decay", layerDecay)
-            + option("--stage-epochs", stageEpochs) + (batchStatistics ? ["--batch-statistics"] : [])
-            + (poolMaximum ? ["--pool-maximum"] : [])
+        option("--base", base) + option("--unfreeze", unfreeze?.rawValue) + option("--layer-decay", layerDecay)
+            + option("--stage-epochs", stageEpochs) + flag("--batch-statistics", batchStatistics)
+            + flag("--pool-maximum", poolMaximum)
     }
 }
 

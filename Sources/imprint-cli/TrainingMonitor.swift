@@ -6,7 +6,7 @@ internal import ImprintModel
 internal import ImprintNetwork
 internal import ImprintTraining
 
-/// Shows a training run: a progress bar where somebody watches, a line per epoch, or JSON.
+/// Shows a training run: a progress bar in a terminal, a line per epoch, or JSON.
 struct TrainingMonitor {
     private let plannedEpochs: Int
     private let patience: Int?
@@ -15,7 +15,7 @@ struct TrainingMonitor {
     private var pace = TrainingPace()
     private var imagesPerEpoch = 0
     private var started: TrainingStart?
-    private var leastLoss = Float.infinity
+    private var lowestLoss = Float.infinity
     private var bar = ProgressBar()
 
     init(epochs: Int, patience: Int?, json: Bool, savesCheckpoints: Bool) {
@@ -40,12 +40,12 @@ struct TrainingMonitor {
         case .epoch(let metrics, let seconds): show(metrics, seconds)
         case .checkpointFailed(let error):
             bar.clear()
-            Terminal.warn("Error: \(error). Training goes on.")
+            Terminal.warn("Error: \(error). Training continues.")
         case .checkpoint, .finished: break
         }
     }
 
-    /// Removes the progress bar, so that what follows has lines of its own.
+    /// Removes the progress bar before other lines.
     mutating func clear() { bar.clear() }
 
     private mutating func show(_ event: TrainingStart) {
@@ -53,30 +53,29 @@ struct TrainingMonitor {
         started = event
         Terminal.note(
             "Read \(event.trainingImages + event.validationImages) images of \(event.labels.count) labels "
-                + "(\(shown(event.labels))): \(event.trainingImages) to train on, "
-                + "\(event.validationImages) to validate on.")
+                + "(\(shown(event.labels))): \(event.trainingImages) for training, \(event.validationImages) for validation."
+        )
         for image in event.skipped { Terminal.warn("Skipped: \(image.reason)") }
         if let leakage = event.leakage { show(leakage) }
         if event.validationImages == 0 {
-            Terminal.note("There are no images to validate on, so the accuracy is that on the training images.")
+            Terminal.note("There is no validation set, so the accuracy is that on the training images.")
         } else if !event.labelsWithoutValidation.isEmpty {
             Terminal.note(
-                "No image of \(shown(event.labelsWithoutValidation)) is among those to validate on, so the "
-                    + "validation accuracy says nothing of it.")
+                "The validation set has no image of \(shown(event.labelsWithoutValidation)), so the validation accuracy does not "
+                    + "include this label.")
         }
         let parameters =
             event.trainedCount == event.parameterCount
             ? "\(event.parameterCount) parameters" : "\(event.trainedCount) of \(event.parameterCount) parameters"
-        Terminal.note("Recipe: \(event.recipe.summary), for \(event.recipe.reason).")
-        Terminal.note("Training \(event.network), \(parameters), for \(count(epochs)).")
+        Terminal.note("\(event.recipe.summary): \(event.network), \(parameters), \(count(epochs)).")
         if let resumed = event.resumed { show(resumed) }
         if event.replacesCheckpoint {
             Terminal.note(
-                "This run takes the place of one that has ended in the folder for checkpoints; --resume would go on from it."
+                "This run replaces the checkpoint of a finished run; --resume would continue that run."
             )
         }
         if patience != nil && event.validationImages == 0 {
-            Terminal.warn("Without images to validate on, --patience has no effect.")
+            Terminal.warn("Without a validation set, --patience has no effect.")
         }
     }
 
@@ -86,14 +85,15 @@ struct TrainingMonitor {
         let done = resumed.history.count
         let seen = resumed.imagesSeen > 0 ? " and \(resumed.imagesSeen) images of the next" : ""
         Terminal.note("Resumed after \(count(done))\(seen).")
-        leastLoss = resumed.hasSameImages ? resumed.history.compactMap(\.validationLoss).min() ?? .infinity : .infinity
+        lowestLoss = resumed.hasSameImages ? resumed.history.compactMap(\.validationLoss).min() ?? .infinity : .infinity
         if done < epochs && !resumed.hasSameImages {
-            Terminal.note("The photos are not those of before: the epoch begins anew, and the best is looked for anew.")
+            Terminal.note(
+                "The photos have changed: the epoch starts again, and earlier epochs no longer count as the best.")
         }
         if done >= epochs {
             let recipe = started?.recipe
             let isWhole = recipe == .artworkAlone || recipe == .artworkAndPhotos
-            Terminal.note("All epochs are done\(isWhole ? "" : "; to go further, raise --epochs above \(done)").")
+            Terminal.note("All epochs are done\(isWhole ? "" : "; to train longer, raise --epochs above \(done)").")
         }
     }
 
@@ -108,12 +108,12 @@ struct TrainingMonitor {
         switch leakage {
         case .avoided(let images, let total, _) where images > 0:
             Terminal.note(
-                "Copies, near-duplicates and bursts are kept on one side of the split; at random, \(images) of \(total) images to "
-                    + "validate on would show what images to train on show.")
+                "Near-duplicates and bursts stay together in the dataset split; in a random split, \(images) of \(total) validation images "
+                    + "would resemble training images.")
         case .found(let images, let total) where images > 0:
             Terminal.warn(
-                "Warning: \(images) of \(total) images to validate on are copies, near-duplicates or of one burst with images to "
-                    + "train on, so the validation accuracy is too good; imprint audit --validation shows them.")
+                "Warning: \(images) of \(total) validation images are near-duplicates of training images or of the same burst, so the "
+                    + "validation accuracy is too high; imprint audit --validation lists them.")
         case .avoided, .found: break
         }
     }
@@ -146,10 +146,10 @@ struct TrainingMonitor {
         Terminal.note((line, nil), (isBest(metrics) ? "  best" : "", .good))
     }
 
-    /// Whether the validation loss is the least up to here.
+    /// Whether the validation loss is the lowest so far.
     private mutating func isBest(_ metrics: EpochMetrics) -> Bool {
-        guard let loss = metrics.validationLoss, loss < leastLoss else { return false }
-        leastLoss = loss
+        guard let loss = metrics.validationLoss, loss < lowestLoss else { return false }
+        lowestLoss = loss
         return true
     }
 
@@ -191,19 +191,22 @@ struct TrainingMonitor {
         guard let calibration = record.calibration else { return table.text }
         let rises = calibration.errorAfter > calibration.errorBefore
         return table.text
-            + "\n\nConfidences are calibrated: on the images to validate on, their error was "
+            + "\n\nConfidences are calibrated: their expected calibration error (ECE) on the validation set was "
             + "\(Terminal.percent(calibration.errorBefore)) and is \(Terminal.percent(calibration.errorAfter))"
-            + (rises ? ", since so few images do not show how sure one may be of new ones." : ".")
+            + (rises ? ", because the validation set is small." : ".")
     }
 
     private func show(_ ending: TrainingResult.Ending, done: Int, kept: Int, _ output: String) {
         let best = kept < done ? "; \(output) is the model after epoch \(kept), the best" : ""
         switch ending {
-        case .completed: if kept < done { Terminal.note("Epoch \(kept) had the least validation loss and is kept.") }
+        case .completed:
+            if kept < done { Terminal.note("The model is that of epoch \(kept), with the lowest validation loss.") }
         case .noImprovement:
-            Terminal.note("Ended after \(count(done)): no lesser validation loss for \(count(done - kept))\(best).")
-        case .timeLimit: Terminal.note("Ended after \(count(done)), as the time is up\(best).")
-        case .stopped: Terminal.note("Stopped early; \(output) is the model after epoch \(kept) of \(epochs).")
+            Terminal.note(
+                "Stopped early after \(count(done)): no improvement in validation loss for \(count(done - kept))\(best)."
+            )
+        case .timeLimit: Terminal.note("Stopped after \(count(done)): the time limit was reached\(best).")
+        case .stopped: Terminal.note("Interrupted; \(output) is the model after epoch \(kept) of \(epochs).")
         case .photosLost: break
         }
     }
@@ -252,12 +255,12 @@ private struct FinishedLine: Encodable {
 }
 
 extension TrainingStart.Leakage {
-    /// How many images to validate on show what images to train on show.
+    /// The number of validation images that resemble training images.
     fileprivate var leaked: Int {
         if case .found(let images, _) = self { images } else { 0 }
     }
 
-    /// How many would have in a split at random; `nil` without a split.
+    /// The number that would resemble them in a random split; nil without a split.
     fileprivate var avoided: Int? {
         if case .avoided(let images, _, _) = self { images } else { nil }
     }

@@ -2,22 +2,22 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A headless Chromium that says what a reader of a page sees; `Fixtures/browser.py` steers it.
+/// A headless Chromium that reports what a reader of a page sees; `Fixtures/browser.py` controls it.
 enum Browser {
-    /// Whether there is one, and the Python that steers it.
+    /// Whether Chromium and the Python that controls it are available.
     static let isHere = Python.path != nil && ProcessInfo.processInfo.environment["IMPRINT_CHROMIUM"] != nil
 
-    /// What a test without it says.
-    static let advice: Comment = "IMPRINT_CHROMIUM or IMPRINT_PYTHON names no program; ./run test sets them"
+    /// The reason why tests are skipped without it.
+    static let advice: Comment = "IMPRINT_CHROMIUM or IMPRINT_PYTHON is not set; ./run test sets them"
 
-    /// How a page is looked at.
+    /// The display settings of a page.
     struct View: Sendable, CustomTestStringConvertible {
         var width = 1280
         var height = 800
         var isDark = false
         var isPrinted = false
         var runsScripts = true
-        /// Pictures that the page's camera shows, as JPEGs one after the other; there is no camera if nil.
+        /// The frames of the page's camera, as consecutive JPEGs; nil for no camera.
         var camera: URL?
 
         var testDescription: String {
@@ -32,11 +32,11 @@ enum Browser {
         }
     }
 
-    /// What a user does, in the words of `Fixtures/browser.py`.
+    /// An action of a user, as `Fixtures/browser.py` executes it.
     enum Step: Encodable, Sendable {
         /// Waits until an expression is true.
         case wait(_ condition: String)
-        /// Notes the value of an expression under a name.
+        /// Records the value of an expression under a name.
         case note(_ name: String, _ expression: String)
         case click(_ selector: String)
         case hold(_ selector: String, seconds: Double)
@@ -44,14 +44,15 @@ enum Browser {
         case type(_ text: String)
         /// Chooses a file in a file input.
         case choose(_ selector: String, URL)
-        /// Notes the role and name of all that assistive technology is told of.
+        /// Records the role and name of all elements that assistive technology sees.
         case accessibility(_ name: String)
-        /// Loads the page again; a script runs before those of the page.
+        /// Reloads the page; a script runs before those of the page.
         case reload(first: String = "")
         /// Covers the page with another one, or uncovers it.
         case behind(Bool)
-        /// Goes on with another page of the browser, the first being 1. The next number opens a new page: at the same address, or, with a signal, at
-        /// the address that `answer(_:)` gives.
+        /// Switches to another page of the browser, counted from 1; the next unused number opens a new page.
+        ///
+        /// The new page has the same address or, with a signal, the address that `answer(_:)` returns.
         case page(Int, signal: URL? = nil)
 
         private enum Key: String, CodingKey {
@@ -90,14 +91,14 @@ enum Browser {
         }
     }
 
-    /// Waits until the steps have reached a signal, and lets them go on with the address that `body` gives.
+    /// Waits until the steps reach a signal, and lets them continue with the address that `body` returns.
     static func answer(_ signal: URL, _ body: () async throws -> URL) async throws {
         while !FileManager.default.fileExists(atPath: signal.path) { try await Task.sleep(for: .milliseconds(20)) }
         try Data(try await body().absoluteString.utf8).write(
             to: signal.appendingPathExtension("answer"), options: .atomic)
     }
 
-    /// Texts with less contrast to what is behind them than 4.5 : 1 (WCAG 2.2, 1.4.3), with their ratio.
+    /// Texts with a contrast to their background below 4.5 : 1 (WCAG 2.2, 1.4.3), with their ratio.
     static let faint = """
         (() => {
           const channels = text => (text.match(/[\\d.]+/g) || []).map(Number);
@@ -125,20 +126,20 @@ enum Browser {
         })()
         """
 
-    /// What was seen.
+    /// The result of a visit.
     struct Sight<Values: Decodable>: Decodable {
         /// The values of the expressions.
         let values: Values
-        /// What the page complained of.
+        /// The errors and warnings of the page.
         let console: [String]
-        /// The addresses that were asked for.
+        /// The requested addresses.
         let requests: [String]
     }
 
-    /// Opens a page and evaluates JavaScript expressions in it, each under the name of the property that takes its value.
+    /// Opens a page and evaluates JavaScript expressions in it, named like the properties of `Values`.
     /// - Parameters:
-    ///   - condition: An expression that is to become true first.
-    ///   - steps: What is done then; what they note are values too.
+    ///   - condition: An expression that must become true first.
+    ///   - steps: The actions that follow; their recorded values are values too.
     static func look<Values: Decodable>(
         at url: URL, _ view: View = View(), waitingFor condition: String? = nil, steps: [Step] = [],
         timeout: Int = 120, for expressions: [String: String] = [:], as values: Values.Type = Values.self

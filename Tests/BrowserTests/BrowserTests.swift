@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What tests of pages rely on: that the browser tells what goes wrong, and waits.
+/// The features of the browser that page tests rely on: it reports errors, and waits.
 @Suite("Browser", .enabled(if: Browser.isHere, Browser.advice)) struct BrowserTests {
     private struct Text: Decodable { let text: String }
 
@@ -14,7 +14,7 @@ import Testing
         }
     }
 
-    @Test("Complaints and requests of a page are told") func complaints() throws {
+    @Test("Errors and requests of a page are reported") func complaints() throws {
         try withPage("<img src=\"gone.png\"><script>console.error('one'); throw new Error('two')</script>") { page in
             let sight: Browser.Sight<Text> = try Browser.look(at: page, for: ["text": "document.title"])
             #expect(sight.values.text == "page")
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test("It waits for what a page does later; without scripts, the page does nothing") func waiting() throws {
+    @Test("It waits for later changes of a page, which do not happen without scripts") func waiting() throws {
         let page =
             "<p>before</p><script>setTimeout(() => document.querySelector('p').textContent = 'after', 300)</script>"
         let text = "document.querySelector('p').textContent"
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test("An expression that fails, and a page that is not there, are failures") func failures() throws {
+    @Test("Failing expressions and missing pages are errors") func failures() throws {
         try withPage("") { page in
             #expect(throws: Python.Failure.self) {
                 try Browser.look(at: page, for: ["text": "nothing.here"], as: Text.self)

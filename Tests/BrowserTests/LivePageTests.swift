@@ -14,9 +14,9 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// The page that follows a run of training.
+/// The page that follows a training run.
 @Suite("Live page") struct LivePageTests {
-    /// What there is to see on the page.
+    /// The visible values of the page.
     private struct Seen: Decodable, Sendable {
         let points: [String: Int]
         let total: Int
@@ -44,8 +44,8 @@ import Testing
         for index in 0..<32 {
             var image = RasterImage(width: 16, height: 16)
             var stream = RandomStream(seed: 3, "photo", index)
-            for place in image.samples.indices {
-                image.samples[place] = UInt8(stream.index(below: 128) + (index % 2) * 100)
+            for sample in image.samples.indices {
+                image.samples[sample] = UInt8(stream.index(below: 128) + (index % 2) * 100)
             }
             let label = folder.appending(path: index % 2 == 0 ? "dark" : "<b>bright & wide")
             try FileManager.default.createDirectory(at: label, withIntermediateDirectories: true)
@@ -94,9 +94,9 @@ import Testing
                 #expect(seen.heading == "<b>bright & wide, dark" && seen.title.hasPrefix("Epoch 3 of 5"))
                 #expect(seen.overflow <= 0)
                 // Another reader stays to the end; the run waits until it is there.
-                let before = server.asked.withLock { $0?.at }
+                let before = server.lastRequest.withLock { $0?.at }
                 follower = Task { try await look(server.url, view, until: "document.body.dataset.finished === 'true'") }
-                while server.asked.withLock({ $0?.at }) == before { try await Task.sleep(for: .milliseconds(20)) }
+                while server.lastRequest.withLock({ $0?.at }) == before { try await Task.sleep(for: .milliseconds(20)) }
             }
             await server.finish()
             let sight = try #require(try await follower?.value)
@@ -148,7 +148,7 @@ import Testing
         await #expect(throws: LocalServerError.noPort(of: port...port)) { try await LiveServer(port: port) }
         let second = try await LiveServer()
         // One of the next.
-        #expect((port + 1..<LiveServer.usualPort + 100).contains(try #require(second.url.port)))
+        #expect((port + 1..<LiveServer.defaultPort + 100).contains(try #require(second.url.port)))
         await first.finish()
         await second.finish()
         for port in [0, -1, 65536] {

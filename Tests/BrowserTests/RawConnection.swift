@@ -1,17 +1,17 @@
 import Foundation
 
-/// A connection on which bytes are sent as they are.
+/// A connection that sends raw bytes.
 struct RawConnection {
     private let descriptor: Int32
 
-    /// Connects to the server of an address of this machine.
+    /// Connects to a server on this machine.
     init(to url: URL) throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = UInt16(url.port ?? 80).bigEndian
         address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-        // Whoever does not answer is not waited for.
+        // Do not wait forever for an answer.
         var patience = timeval(tv_sec: 10, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
         let isConnected = withUnsafeBytes(of: &address) { bytes in
@@ -24,7 +24,7 @@ struct RawConnection {
 
     func send(_ text: String) { _ = text.withCString { Glibc.send(descriptor, $0, strlen($0), Int32(MSG_NOSIGNAL)) } }
 
-    /// What is sent back until the other side closes the connection, or for ten seconds.
+    /// The response until the server closes the connection, for at most ten seconds.
     func answer() -> String {
         var answer = Data()
         var part = [UInt8](repeating: 0, count: 4096)

@@ -9,9 +9,9 @@ import ImprintTraining
 import TestSupport
 import Testing
 
-/// The training report as a reader sees it.
+/// The training report in a browser.
 @Suite("Report in a browser", .enabled(if: Browser.isHere, Browser.advice)) struct ReportPageTests {
-    /// What there is to see on a page.
+    /// The visible values of a page.
     private struct Seen: Decodable {
         let points: [String: Int]
         let cells: [Int]
@@ -51,7 +51,7 @@ import Testing
         "navigation": "getComputedStyle(document.querySelector('nav')).display",
     ]
 
-    /// A run to report on.
+    /// A training run for the report.
     struct Run: Sendable, CustomTestStringConvertible {
         let labels: [String]
         let epochs: Int
@@ -78,7 +78,7 @@ import Testing
         Browser.View(width: 700, isDark: true, isPrinted: true),
     ]
 
-    /// Writes the report on a run and on pictures of random blocks; the surest mistake is a photo that is gone.
+    /// Writes the report of a run with random pictures; the file of the most confident mistake is missing.
     private func writeReport(_ run: Run, to folder: URL) throws -> URL {
         let network = try Network.named("logonet", labels: run.labels.count, inputSize: 16, width: 0.125)
         let share = { (epoch: Int) in Float(epoch) / Float(run.epochs) }
@@ -98,7 +98,7 @@ import Testing
         let results = try (0..<run.images).map { index in
             var stream = RandomStream(seed: 5, "picture", index)
             var image = RasterImage(width: 48, height: 36)
-            for place in image.samples.indices { image.samples[place] = UInt8(stream.index(below: 256)) }
+            for sample in image.samples.indices { image.samples[sample] = UInt8(stream.index(below: 256)) }
             let file = folder.appending(path: "<i>\(index)&\"\u{202e}.png")
             if index > 0 { try ImageFile.write(image, to: file) }
             let label = index % run.labels.count
@@ -114,7 +114,7 @@ import Testing
         return page
     }
 
-    @Test("A reader sees all of it, at any width and in any light", arguments: runs, views)
+    @Test("The whole report is readable at any width, in light and dark mode", arguments: runs, views)
     func page(run: Run, view: Browser.View) throws {
         try withTemporaryFolder { folder in
             let page = try writeReport(run, to: folder)
@@ -129,7 +129,7 @@ import Testing
             #expect(seen.total == run.images && seen.cells.reduce(0, +) == run.images)
             let side = run.labels.count > 20 ? 21 : run.labels.count
             #expect(seen.cells.count == side * side)
-            // A photo and its map each; without mistakes, the twelve least certain; the first picture is gone.
+            // A photo and its map each; without mistakes, the twelve least confident; the first picture is missing.
             let shown = run.mistakes == 0 ? 12 : min(run.mistakes, 24)
             #expect(seen.missing == (run.mistakes == 0 ? 0 : 1))
             #expect(seen.pictures.count == 2 * (shown - seen.missing) && seen.pictures.allSatisfy { $0 == 160 })

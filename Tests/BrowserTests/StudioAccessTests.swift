@@ -12,9 +12,9 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// What the studio answers to whom.
-@Suite("Studio's door") struct StudioAccessTests {
-    /// An answer, and what was asked for it.
+/// The access control and the responses of the studio.
+@Suite("Studio access") struct StudioAccessTests {
+    /// A response of the studio.
     private struct Answer {
         let status: Int
         let headers: [String: String]
@@ -23,7 +23,7 @@ import Testing
         var error: String? { (try? JSONDecoder().decode([String: String].self, from: body))?["error"] }
     }
 
-    /// A browser that does what it is told: no cookies and headers but those given, and no redirects.
+    /// A client without redirects that sends only the given cookies and headers.
     private struct Client {
         let url: URL
         var cookie: String?
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    /// A client that was let in, and the token.
+    /// Returns a client with access, and the token.
     private func enter(_ studio: Studio) async throws -> (client: Client, token: String) {
         let parts = try #require(URLComponents(url: studio.url, resolvingAgainstBaseURL: false))
         let token = try #require(parts.queryItems?.first { $0.name == "token" }?.value)
@@ -79,7 +79,7 @@ import Testing
         return (client, token)
     }
 
-    @Test("It opens to the token, then to the cookie, and to nobody else") func door() async throws {
+    @Test("Only the token and then the cookie give access") func door() async throws {
         try await StudioSamples.withStudio { studio, _ in
             let (client, token) = try await enter(studio)
             #expect(token.count == 64 && token.allSatisfy(\.isHexDigit))
@@ -90,13 +90,13 @@ import Testing
             for wrong in ["", "0", String(token.dropLast()), token + "0", String(token.reversed())] {
                 #expect(try await stranger.ask("GET", "", ["token": wrong]).status == 403)
             }
-            // People are told in a page, and programs in JSON.
-            #expect(try await stranger.ask().error?.contains("with its token") == true)
+            // People get a page, and programs get JSON.
+            #expect(try await stranger.ask().error?.contains("with the token") == true)
             stranger.accepts = "text/html,application/xhtml+xml"
             let page = try await stranger.ask()
             #expect(page.status == 403 && page.headers["content-type"] == "text/html; charset=utf-8")
             #expect(String(decoding: page.body, as: UTF8.self).contains("<p>This studio is open to browsers"))
-            // The token opens the page alone, and is no cookie.
+            // The token opens only the page, and is not valid as a cookie.
             #expect(try await stranger.ask("GET", "model", ["token": token]).status == 403)
             stranger.cookie = client.cookie.map { "\($0.prefix { $0 != "=" })=\(token)" }
             #expect(try await stranger.ask("GET", "model").status == 403)
@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    @Test("Another host is not served, and nothing changes for another origin") func hostAndOrigin() async throws {
+    @Test("Requests with another host or origin are rejected") func hostAndOrigin() async throws {
         try await StudioSamples.withStudio { studio, _ in
             var client = try await enter(studio).client
             let port = try #require(client.url.port)
@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    @Test("Its page may load what is its own, and nothing else") func headers() async throws {
+    @Test("The page may load only its own resources") func headers() async throws {
         try await StudioSamples.withStudio { studio, _ in
             let client = try await enter(studio).client
             let page = try await client.ask()
@@ -153,7 +153,7 @@ import Testing
                 #expect(page.headers[name] == value)
                 #expect(try await client.ask("GET", "model").headers[name] == value)
             }
-            // All files of the page, and no text of it from elsewhere.
+            // All files of the page, without inline styles, inline scripts or external URLs.
             let html = String(decoding: page.body, as: UTF8.self)
             #expect(
                 !html.contains("<style") && !html.contains("style=") && !html.contains("onclick")
@@ -169,7 +169,7 @@ import Testing
         }
     }
 
-    @Test("What is no picture, too much, or unknown is refused with a sentence") func hostile() async throws {
+    @Test("Invalid pictures, names and requests are errors with a message") func hostile() async throws {
         try await StudioSamples.withStudio { studio, folder in
             let client = try await enter(studio).client
             let photo = try Data(contentsOf: StudioSamples.write(.bright, to: folder))
@@ -188,7 +188,7 @@ import Testing
                 }
             }
             let names = [
-                ("", "1 to 100"), (" Cup", "blanks"), ("a/b", "no \"/\""), (".hidden", "leading"), ("x\0y", "another"),
+                ("", "1 to 100"), (" Cup", "spaces"), ("a/b", "no \"/\""), (".hidden", "leading"), ("x\0y", "another"),
                 (String(repeating: "a", count: 101), "1 to 100"), (String(repeating: "👩‍🔬", count: 80), "has 880"),
             ]
             for (label, text) in names {
@@ -201,12 +201,12 @@ import Testing
             let early = try await client.ask("POST", "lesson")
             #expect(early.status == 409 && early.error == "“Cup” has 0 of the 3 examples that a class needs.")
             #expect(try await client.ask("GET", "learned").status == 404)
-            // It still answers.
+            // The studio still answers.
             #expect(try await client.ask("POST", "classify", [:], photo).status == 200)
         }
     }
 
-    @Test("A model that spots marks is taught its labels, and no others") func detector() async throws {
+    @Test("A logo detector learns only its own labels") func detector() async throws {
         let network = try Network.logoDetector(marks: 1)
         let weights = ModelFile(
             network: network, parameters: try Parameters(network, seed: 2), labels: ["nothing", "leaf/1"],
@@ -222,8 +222,8 @@ import Testing
             let model = try JSONDecoder().decode(Learning.self, from: try await client.ask("GET", "model").body)
             #expect(model.personalizes && !model.learnsNewLabels)
             let refused = try await client.ask("POST", "classes", ["label": "Cup"])
-            #expect(refused.status == 400 && refused.error?.contains("spots marks") == true)
-            // What it has may be called as no new class may.
+            #expect(refused.status == 400 && refused.error?.contains("detects logos") == true)
+            // Labels of the model may have names that are invalid for new classes.
             for label in ["leaf/1", "nothing"] {
                 #expect(try await client.ask("POST", "classes", ["label": label]).status == 200)
             }
@@ -235,7 +235,7 @@ import Testing
         let learnsNewLabels: Bool
     }
 
-    @Test("Whoever waits for news of a lesson is answered when the studio ends") func ending() async throws {
+    @Test("Requests that wait for training progress are answered when the studio ends") func ending() async throws {
         try await StudioSamples.withStudio { studio, _ in
             let client = try await enter(studio).client
             async let news = client.ask("GET", "lesson", ["after": "1000"])
@@ -246,7 +246,7 @@ import Testing
     }
 
     @Test(
-        "What is not as long as it says is refused with a sentence, and the next request is answered",
+        "A malformed body is an error with a message, and the next request is answered",
         arguments: ["zz\r\nab\r\n0\r\n\r\n", "-1\r\nab\r\n0\r\n\r\n", "ffffffffffffffffff\r\nab\r\n"])
     func malformed(body: String) async throws {
         try await StudioSamples.withStudio(hasModel: false) { studio, _ in
@@ -261,12 +261,12 @@ import Testing
                 return connection.answer()
             }
             #expect(answer.hasPrefix("HTTP/1.1 400 Bad Request\r\n"))
-            #expect(answer.hasSuffix("\r\n\r\nWhat the request brings is not as long as it says.\n"))
+            #expect(answer.hasSuffix("\r\n\r\nThe request body does not have the announced length.\n"))
             #expect(try await client.ask("GET", "model").status == 200)
         }
     }
 
-    @Test("Too much is refused, whoever sends it") func large() async throws {
+    @Test("A body that is too large is an error for every client") func large() async throws {
         try await StudioSamples.withStudio(hasModel: false) { studio, _ in
             let client = try await enter(studio).client
             let large = Data(repeating: 0xff, count: (20 << 20) + 1)
@@ -276,13 +276,13 @@ import Testing
         }
     }
 
-    @Test("What a killed studio left is gone as soon as another one starts") func left() async throws {
+    @Test("A new studio removes the temporary folders of a killed one") func left() async throws {
         let process = Process()
         process.executableURL = URL(filePath: "/bin/sh")
         process.arguments = ["-c", "exit 0"]
         try withoutBlockedSignals { try process.run() }
         process.waitUntilExit()
-        // The first process of a machine lives as long as it.
+        // Process 1 always runs.
         let folders = [process.processIdentifier, 1].map {
             FileManager.default.temporaryDirectory.appending(path: "imprint-studio-\($0)-test")
         }

@@ -3,13 +3,13 @@ import ImprintStudio
 import TestSupport
 import Testing
 
-/// The studio for those who use a keyboard, a screen reader, or little contrast.
-@Suite("Studio for everyone", .enabled(if: Browser.isHere, Browser.advice)) struct StudioAccessibilityTests {
+/// The studio with a keyboard, with a screen reader, and with low contrast vision.
+@Suite("Studio accessibility", .enabled(if: Browser.isHere, Browser.advice)) struct StudioAccessibilityTests {
     private struct Node: Decodable, Sendable {
         let role: String
         let name: String
 
-        /// Whether it is something that a user does something with, or a meter.
+        /// Whether the node is a control, a meter or a picture.
         var isControl: Bool {
             [
                 "button", "link", "textbox", "combobox", "checkbox", "slider", "tab", "spinbutton", "meter", "tabpanel",
@@ -29,7 +29,7 @@ import Testing
         let live: [String]
     }
 
-    /// What is asked of each panel.
+    /// The checks of each panel.
     private static let panel = """
         (() => ({
           faint: \(Browser.faint),
@@ -58,7 +58,7 @@ import Testing
         Browser.View(), Browser.View(width: 390), Browser.View(isDark: true), Browser.View(width: 390, isDark: true),
     ]
 
-    @Test("All has a name, enough contrast and enough room, in every panel", arguments: looks) func panels(
+    @Test("All elements of every panel have a name, enough contrast and enough space", arguments: looks) func panels(
         view: Browser.View
     ) async throws {
         try await StudioSamples.withStudio { studio, folder in
@@ -120,7 +120,7 @@ import Testing
         let skipped: String
     }
 
-    @Test("The keyboard reaches all, in the order in which it is seen", arguments: StudioTests.widths) func order(
+    @Test("The keyboard reaches all controls in visual order", arguments: StudioTests.widths) func order(
         width: Int
     ) async throws {
         try await StudioSamples.withStudio { studio, folder in
@@ -149,13 +149,13 @@ import Testing
             let seen = sight.values
             #expect(
                 seen.stops.map(\.id) == [
-                    "Skip to what was seen", "shutter", "pause", "file", "shown", "tab-look", "copy", "alt-threshold",
+                    "Skip to the results", "shutter", "pause", "file", "shown", "tab-look", "copy", "alt-threshold",
                     "gate-label",
-                    "Add to the gate", "gate-threshold",
+                    "Add to the filter", "gate-threshold",
                 ] + seen.stops.map(\.id).dropFirst(11))
-            // Within a part of the page from above to below, and from left to right within a row.
+            // Within a section from top to bottom, and from left to right within a row.
             for (one, next) in zip(seen.stops, seen.stops.dropFirst())
-            where one.section == next.section && next.id != "Skip to what was seen" {
+            where one.section == next.section && next.id != "Skip to the results" {
                 #expect(next.y > one.y - 30 && (next.y > one.y + 10 || next.x > one.x), "\(one.id), \(next.id)")
             }
             #expect(seen.tabs == ["tab-teach", "tab-history", "tab-look", "tab-history"] && seen.skipped == "panels")

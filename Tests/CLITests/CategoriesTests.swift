@@ -77,12 +77,12 @@ import Testing
     }
 
     @Test(
-        "What cannot be is said",
+        "Invalid categories and options are refused with the reason",
         arguments: [
             ("classify m.imprint x.png --categories auto", 64, "m.imprint has none; name a file of categories"),
             (
                 "classify m.imprint x.png --categories groups.json --threshold auto", 64,
-                "nothing was measured of categories"
+                "categories have no threshold, precision or recall of their own"
             ),
             ("classify m.imprint x.png --categories none.json", 1, "none.json: it cannot be read"),
             (

@@ -60,7 +60,7 @@ import Testing
 
     @Test("All verbs and their numeric options are found")
     func verbsAreListed() {
-        #expect(Self.verbs.count == 15)
+        #expect(Self.verbs.count == 17)
         let numeric = Self.verbs.flatMap { verb in
             verb.options.filter(\.isNumeric).map { "\(verb.commandName) \($0.name)" }
         }
@@ -92,7 +92,7 @@ import Testing
     func missingValues() throws {
         for option in ["--json", "--seed"] {
             let run = try imprint("train", "photos", "--output", option)
-            #expect(run.status == 64 && run.errors.contains("Missing value for '--output <output>'"), "\(run.errors)")
+            #expect(run.status == 64 && run.errors.contains("Missing value for '--output <file>'"), "\(run.errors)")
         }
         let mean = try imprint("import", "none.onnx", "--output", "x", "--mean", "-1,-2.5,-3", "--scale", "-.5")
         #expect(mean.status == 1 && mean.errors.contains("none.onnx"), "\(mean.errors)")
@@ -115,7 +115,7 @@ import Testing
         arguments: [
             (
                 "clasify m x",
-                "imprint clasify: there is no such verb. Did you mean classify? The verbs are train, evaluate,"
+                "imprint clasify: there is no such verb. Did you mean classify? The verbs are train, train-detector,"
             ),
             ("trian photos", "Did you mean train?"), ("Evaluate m photos", "Did you mean evaluate?"),
             ("eval m photos", "Did you mean evaluate?"),

@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test("Training says what its validation leaks, and the split avoids it")
+    @Test("Training reports leaks into the validation set, and the split avoids them")
     func leaks() throws {
         try withTemporaryFolder { folder in
             try writePictures(to: folder.appending(path: "photos"), count: 8)
@@ -78,12 +78,12 @@ import Testing
             }
             let split = try run("0.4")
             #expect(split.status == 0, "\(split.errors)")
-            #expect(split.errors.contains("kept on one side of the split; at random,"))
+            #expect(split.errors.contains("stay together in the dataset split; in a random split,"))
             let avoided = try #require(split.lines.last?["leaksAvoided"] as? Int)
             #expect(avoided >= 2)
             #expect(split.lines.last?["leaked"] as? Int == 0)
             let same = try run("photos")
-            #expect(same.errors.contains("Warning: 20 of 20 images to validate on are copies"))
+            #expect(same.errors.contains("Warning: 20 of 20 validation images are near-duplicates"))
             #expect(same.lines.last?["leaked"] as? Int == 20)
             let random = try run("0.4", "--random-split")
             #expect(!random.errors.contains("split"))

@@ -14,18 +14,18 @@ import Testing
             network: network, parameters: try Parameters(network, seed: 1), labels: ["bright", "dark"],
             preprocessing: Preprocessing(width: 16, height: 16, cropAndScale: .scaleFit)
         ).write(to: folder.appending(path: "m.imprint"))
-        let spots = try Network.logoDetector()
+        let detector = try Network.logoDetector()
         try ModelFile(
-            network: spots, parameters: try Parameters(spots, seed: 1), labels: ["leaf", "other"],
+            network: detector, parameters: try Parameters(detector, seed: 1), labels: ["leaf", "other"],
             preprocessing: Preprocessing(width: 96, height: 96, cropAndScale: .scaleFill),
             detector: DetectorHead(levels: [96], stride: 16, span: 44, marks: [.init(label: "leaf")])
-        ).write(to: folder.appending(path: "spots.imprint"))
+        ).write(to: folder.appending(path: "detector.imprint"))
     }
 
     @Test(
         "Writes what the library writes, and says so in words or in JSON",
         arguments: [
-            "--to onnx", "--to onnx --float16 --preprocessing-in-graph", "--to coreml --float16",
+            "--to onnx", "--to onnx --precision float16 --preprocessing-in-graph", "--to coreml --float16",
             "--to coreml --updatable",
         ])
     func export(options: String) throws {
@@ -41,7 +41,7 @@ import Testing
 
             let weights = try ModelFile(contentsOf: folder.appending(path: "m.imprint"))
             let expected = folder.appending(path: "expected")
-            let precision: Safetensors.Precision = options.contains("--float16") ? .float16 : .float32
+            let precision: Safetensors.Precision = options.contains("float16") ? .float16 : .float32
             if options.contains("onnx") {
                 try weights.writeONNX(
                     to: expected,
@@ -63,18 +63,18 @@ import Testing
         arguments: [
             ("m.imprint --to tflite --output o", 64, "tflite"),
             ("m.imprint --to onnx --updatable --output o", 64, "--updatable is for coreml"),
-            ("m.imprint --to coreml --updatable --float16 --output o", 64, "exclude one another"),
+            ("m.imprint --to coreml --updatable --precision float16 --output o", 64, "needs --precision float32"),
             ("m.imprint --to coreml --preprocessing-in-graph --output o", 64, "--preprocessing-in-graph is for onnx"),
             ("m.imprint --to imprint --updatable --output o", 64, "--updatable is for coreml"),
             ("m.imprint --to imprint --preprocessing-in-graph --output o", 64, "--preprocessing-in-graph is for onnx"),
-            ("m.imprint --to onnx --int8 --output o", 64, "--int8 is for imprint"),
-            ("m.imprint --to imprint --int8 --float16 --output o", 64, "exclude one another"),
+            ("m.imprint --to onnx --precision int8 --output o", 64, "--precision int8 is for imprint"),
+            ("m.imprint --to onnx --int8 --output o", 64, "--precision int8 is for imprint"),
             ("m.imprint --to imprint --output ./m.imprint", 64, "the file is the model to export"),
             ("m.imprint --to onnx --output ./m.imprint", 64, "the file is the model to export"),
             ("m.imprint --to onnx --output ''", 64, "A path is empty"),
             ("m.imprint --to onnx --output nowhere/o", 1, "nowhere"),
             ("missing.imprint --to onnx --output o", 1, "missing.imprint"),
-            ("spots.imprint --to coreml --output o", 1, "o: was not written: the model spots marks"),
+            ("detector.imprint --to coreml --output o", 1, "o: the export failed: the model is a logo detector"),
         ])
     func refusals(arguments: String, status: Int32, message: String) throws {
         try withTemporaryFolder { folder in
@@ -88,9 +88,10 @@ import Testing
     }
 
     @Test(
-        "A weights file may be written in other precisions, also of a model that spots marks",
-        arguments: ["m", "spots"],
-        [("", "float32", "1"), ("--float16", "float16", "1"), ("--int8", "int8", "2")] as [(String, String, String)])
+        "A model file may be written in other precisions, also that of a detector",
+        arguments: ["m", "detector"],
+        [("", "float32", "1"), ("--precision float16", "float16", "1"), ("--int8", "int8", "2")]
+            as [(String, String, String)])
     func weightsFiles(model: String, _ example: (option: String, storage: String, format: String)) throws {
         try withTemporaryFolder { folder in
             try writeModels(to: folder)
@@ -137,7 +138,8 @@ import Testing
     func failureLine() throws {
         try withTemporaryFolder { folder in
             try writeModels(to: folder)
-            let run = try imprint("export", "spots.imprint", "--to", "onnx", "--output", "o", "--json", folder: folder)
+            let run = try imprint(
+                "export", "detector.imprint", "--to", "onnx", "--output", "o", "--json", folder: folder)
             #expect(run.status == 1)
             #expect(run.lines.count == 1 && run.lines.first?["event"] as? String == "failed")
             #expect((run.lines.first?["unsupported"] as? [Any])?.isEmpty == true)

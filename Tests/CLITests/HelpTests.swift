@@ -3,13 +3,13 @@ import TestSupport
 import Testing
 
 @Suite struct HelpTests {
-    /// Fixtures/help-VERB.txt is what `COLUMNS=80 imprint VERB --help` printed; look at a change before taking it over.
+    /// Fixtures/help-VERB.txt is the output of `COLUMNS=80 imprint VERB --help`; read a change before you accept it.
     @Test(
         "Help pages are as they were",
         arguments: [
-            "", "train", "evaluate", "classify", "inspect", "audit", "prepare", "augment", "draw", "bench",
-            "personalize", "merge", "studio", "import", "export",
+            "", "train", "train-detector", "classify", "detect", "evaluate", "personalize", "merge", "inspect",
             "compare",
+            "import", "export", "audit", "prepare", "augment", "draw", "studio", "bench",
         ])
     func helpPages(verb: String) throws {
         let page = verb.isEmpty ? try imprint("--help") : try imprint(verb, "--help")
@@ -47,15 +47,14 @@ import Testing
             ("train photos --output m --port 80", "add --watch"),
             ("train photos --output m --patience 0", "--patience is 0, expected 1 to 100000"),
             ("train photos --output m --learning-rate fast", "fast"),
-            (
-                "train photos --output m --artwork A=x.png --base b.imprint --augment flip",
-                "leave out --base, --augment"
-            ),
-            (
-                "train photos --output m --artwork A=x.png --unfreeze gradual --batch-statistics",
-                "leave out --unfreeze, --batch-statistics"
-            ),
-            ("train photos --output m --artwork A/B=x.png", "no \"/\" and no leading"),
+            ("train photos --output m --artwork A=x.png --base b.imprint", "Unknown option '--base'"),
+            ("train-detector --output m --artwork A=x.png --unfreeze gradual", "Unknown option '--unfreeze'"),
+            ("train-detector --output m --photos photos", "--artwork is missing"),
+            ("train-detector --output m --artwork none=x.png", "this label is for photos that show no logo"),
+            ("train-detector --output m --artwork A/B=x.png", "no \"/\" and no leading"),
+            ("train photos --output m --time-limit soon", "soon"),
+            ("train photos --output m --time-limit 0", "--time-limit is 0, expected more than 0 seconds"),
+            ("train photos --output m --minutes -1", "--time-limit is -1m, expected more than 0 seconds"),
             ("augment --artwork ../x=x.png --contact-sheet s.png", "a label is the name of a folder"),
             ("audit ''", "A path is empty"), ("audit photos --report ''", "A path is empty"),
             ("draw two-circles --output d --count 1", "at least one image for each of 2 labels"),
@@ -117,8 +116,11 @@ import Testing
             ("--base b.imprint --network lenet", "leave out --network"),
             ("--base b.imprint --width 0.5", "leave out --network, --width"),
             ("--base b.imprint --crop-and-scale scale-fit", "--crop-and-scale"),
-            ("--network lenet --unfreeze all", "--unfreeze: how a base is trained, but there is none; name"),
-            ("--width 0.5 --layer-decay 0.5 --batch-statistics", "--layer-decay, --batch-statistics: how a base is"),
+            ("--network lenet --unfreeze all", "--unfreeze: there is no base model to fine-tune"),
+            (
+                "--width 0.5 --layer-decay 0.5 --batch-statistics",
+                "--layer-decay, --batch-statistics: there is no base model"
+            ),
             ("--unfreeze head --layer-decay 0.5", "add --unfreeze all, head-first or gradual"),
             ("--base b.imprint --layer-decay 0.5", "add --unfreeze all, head-first or gradual"),
             ("--base b.imprint --unfreeze head --batch-statistics", "add --unfreeze all, head-first or gradual"),

@@ -83,11 +83,11 @@ import Testing
             ("gemm.onnx --output m --labels a,,c", 64, "a label is empty"),
             ("gemm.onnx --output m --labels gemm.onnx", 64, "cannot be read as text"),
             ("gemm.onnx --output packed.prototxt", 64, "the file exists and is not a model file"),
-            ("packed.caffemodel --output m", 1, "--prototxt"),
+            ("packed.caffemodel --output m", 1, "deploy.prototxt"),
             ("missing.onnx --output m", 1, "missing.onnx"),
-            ("packed.prototxt --output m", 1, "is no model that Imprint reads"),
-            ("gemm.onnx --prototxt packed.prototxt --output m", 1, "leave out --prototxt"),
-            ("packed.caffemodel --prototxt packed.prototxt --bgr --output m", 1, "leave out --bgr"),
+            ("packed.prototxt --output m", 1, "not a model file that Imprint can import"),
+            ("gemm.onnx --prototxt packed.prototxt --output m", 1, "Import it without a prototxt"),
+            ("packed.caffemodel --prototxt packed.prototxt --bgr --output m", 1, "Import it without the BGR setting"),
             (". --output m", 1, "a folder without a Manifest.json"),
         ])
     func refusals(arguments: String, status: Int32, message: String) throws {

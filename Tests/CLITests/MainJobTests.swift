@@ -37,6 +37,11 @@ import Testing
             let right = Double(confusion[0][0] + confusion[1][1]) / 24
             #expect(measured["accuracy"] as? Double == right)
             #expect(measured["auc"] is Double)
+            let reported = try imprint(
+                "evaluate", "m.imprint", "photos", "--report", "r.html", "--json", folder: folder)
+            #expect(reported.output == evaluated.output && reported.errors.contains("Wrote r.html."))
+            let page = try String(contentsOf: folder.appending(path: "r.html"), encoding: .utf8)
+            #expect(page.contains("Confusion matrix") && page.contains("imprint evaluate m.imprint photos"))
 
             let classified = try imprint(
                 "classify", "m.imprint", "photos/dark/0.png", "photos/dark/note.jpg", "photos/bright/0.png", "--json",

@@ -84,12 +84,12 @@ import Testing
         }
     }
 
-    @Test("--resume begins where there is no checkpoint, and says so") func nothingToResume() throws {
+    @Test("--resume starts a new run if there is no checkpoint, and reports it") func nothingToResume() throws {
         try withTemporaryFolder { folder in
             try writePictures(to: folder.appending(path: "photos"), count: 8)
             let run = try shell("$imprint \(Self.training) --resume --output m.imprint", folder: folder)
             #expect(run.status == 0)
-            #expect(run.errors.contains("There is no checkpoint in run yet: training begins."), "\(run.errors)")
+            #expect(run.errors.contains("There is no checkpoint in run yet: a new run starts."), "\(run.errors)")
         }
     }
 
@@ -147,7 +147,7 @@ import Testing
         #expect(run.lines.last?["epochs"] as? Int == 4)
         #expect(errors.components(separatedBy: "Error").count == 2, "\(errors)")
         #expect(errors.contains("disk/run/checkpoint.safetensors: cannot be written (No space left on device)"))
-        #expect(errors.contains("free some space on the disk. Training goes on."))
+        #expect(errors.contains("free some space on the disk. Training continues."))
         // The model of the run on the full disk was written elsewhere.
         #expect(errors.contains("Wrote m.imprint"))
     }

@@ -13,7 +13,7 @@ import Testing
     @Test(
         "The options of a report's command give the configuration of its run",
         arguments: [
-            "", "--epochs 3 --seed 9 --learning-rate auto --patience 4 --minutes 2.5 --average 0.99",
+            "", "--epochs 3 --seed 9 --learning-rate auto --patience 4 --time-limit 150s --average 0.99",
             "--validation 0.25 --random-split --network lenet --width 0.5 --input-size 40 --crop-and-scale scale-fit",
             "--validation photos --augment flip,noise --label-smoothing 0.1 --class-weights auto --no-calibration",
             "--batch-size 7 --precision float16 --memory 2GB", "--base BASE",
@@ -40,7 +40,7 @@ import Testing
             var configuration = try options.configuration(threads: 1)
             // How much is kept in memory makes no difference to the result.
             configuration.memoryLimit = nil
-            let words = configuration.augmentation.words
+            let words = configuration.augmentation.names
             // Sets are printed in any order.
             configuration.augmentation = .none
             var start = "from scratch"

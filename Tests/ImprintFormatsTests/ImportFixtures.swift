@@ -28,7 +28,7 @@ struct ImportFixtures {
     /// An importer with the numbers by which the scripts prepare it.
     static var importer: ModelImporter {
         var importer = ModelImporter()
-        importer.samples = ModelImporter.SampleRule(mean: [96, 128, 160], scale: [1 / 64])
+        importer.normalization = ModelImporter.InputNormalization(mean: [96, 128, 160], scale: [1 / 64])
         return importer
     }
 

@@ -7,7 +7,7 @@ import Testing
 @testable import ImprintSynthesis
 
 @Suite struct ArtworkTests {
-    /// A picture whose pixels are given by a function, with alpha.
+    /// A picture with alpha whose pixels a function computes.
     private func picture(_ width: Int, _ height: Int, _ pixel: (Int, Int) -> [UInt8]) -> RasterImage {
         RasterImage(
             width: width, height: height, channels: pixel(0, 0).count,
@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    /// A red disc and a blue square beside it, on what is given.
+    /// A red disc beside a blue square on the given background.
     private func logo(on ground: [UInt8]) -> RasterImage {
         picture(60, 40) { x, y in
             let color: [UInt8]? =
@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test(
-        "A picture with alpha and one on a plain colour are the same parts",
+        "A picture with alpha and one on a plain colour have the same parts",
         arguments: [[0, 0, 0, 0], [255, 255, 255]])
     func parts(ground: [UInt8]) throws {
         let marks = try marks(load(logo(on: ground)))
@@ -48,11 +48,11 @@ import Testing
         // The circle around both has the radius 1.
         let circle = Circle(holding: marks.design.hull)
         #expect(abs(circle.radius - 1) < 0.01 && circle.center.length < 0.01)
-        // Apart from each other, both are inked if there is one ink.
+        // The parts are separate, so a single ink draws both.
         #expect(marks.inkedTones == [[0, 1]])
     }
 
-    @Test("Where colours tell parts apart, one ink leaves out what lies within the others")
+    @Test("If colours separate the parts, a single ink omits the parts inside others")
     func oneInk() throws {
         let marks = try marks(#require(CompositorTests.artworks["crest"]))
         #expect(marks.design.elements.count >= 3)
@@ -60,7 +60,7 @@ import Testing
         #expect(marks.inkedTones.allSatisfy { $0.count < marks.tones.count })
     }
 
-    @Test("Tones that the logo tells apart are told apart in any colours, and all that is seen is seen")
+    @Test("Tones that differ in the logo differ in any colours, and visible parts stay visible")
     func otherColors() throws {
         let artwork = try #require(CompositorTests.artworks["crest"])
         for index in 0..<60 {
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test("The mirror image of a symmetric mark is the mark itself")
+    @Test("The mirror image of a symmetric logo is the logo itself")
     func symmetry() throws {
         #expect(try #require(CompositorTests.artworks["two-circles"]).isMirrorSymmetric)
         #expect(try #require(CompositorTests.artworks["leaf"]).isMirrorSymmetric == false)
@@ -86,14 +86,14 @@ import Testing
             (x - 24) * (x - 24) + (y - 24) * (y - 24) < 400 ? [0, 90, 0, 255] : [0, 0, 0, 0]
         }
         #expect(try load(disc).isMirrorSymmetric)
-        // Turned, it is what it was before: no mirror image among the hard negatives.
+        // A symmetric logo has no mirror image among its hard negatives.
         let kite = picture(48, 48) { x, y in
             abs(x - 24) + abs(y - 18) * (y > 18 ? 1 : 2) < 20 ? [0, 0, 90, 255] : [0, 0, 0, 0]
         }
         #expect(try load(kite).isMirrorSymmetric)
     }
 
-    @Test("Near misses are other marks than the artwork", arguments: ["leaf", "crest"])
+    @Test("Hard negatives differ from the artwork", arguments: ["leaf", "crest"])
     func nearMisses(name: String) throws {
         let artwork = try #require(CompositorTests.artworks[name])
         let marks = try marks(artwork)
@@ -113,7 +113,7 @@ import Testing
         for kind in ofParts { #expect(kinds.contains(kind) == (name == "crest"), "\(kind)") }
     }
 
-    @Test("A recipe says what is composited") func recipeWithCompositing() throws {
+    @Test("A recipe determines the composited logo") func recipeWithCompositing() throws {
         guard case .recipe(let marks) = try #require(CompositorTests.artworks["two-circles"]).source else {
             throw CocoaError(.featureUnsupported)
         }
@@ -121,7 +121,7 @@ import Testing
         #expect(marks.nearMisses.map(\.kind).contains(.touching))
     }
 
-    @Test("Of another recipe's other marks, what is the mark upside down is no near miss")
+    @Test("The logo upside down is not a hard negative of another recipe")
     func recipe() throws {
         let file = packageFolder.appending(path: "datasets/two-circles.json")
         var fields = try #require(
@@ -136,24 +136,24 @@ import Testing
         }
     }
 
-    /// A photo's crop: the logo on a surface whose colours differ from one side to the other.
+    /// A crop of a photo: the logo on a surface with a colour gradient.
     private func crop(_ width: Int, _ height: Int) -> RasterImage {
         let logo = logo(on: [0, 0, 0, 0])
         return picture(width, height) { x, y in
-            let place = 4 * (y * 40 / height * 60 + x * 60 / width)
-            return logo.samples[place + 3] > 0
-                ? Array(logo.samples[place..<(place + 3)])
+            let offset = 4 * (y * 40 / height * 60 + x * 60 / width)
+            return logo.samples[offset + 3] > 0
+                ? Array(logo.samples[offset..<(offset + 3)])
                 : [UInt8(90 + 120 * x / width), UInt8(170 - 60 * y / height), UInt8(60 + (x * 7 + y * 13) % 40)]
         }
     }
 
-    @Test("A crop of a photo is used as a whole, in its own colours, with a note that says so")
+    @Test("A crop of a photo is used as a whole, in its own colours, with a warning")
     func photoCrop() throws {
         let artwork = try load(crop(90, 60))
         let marks = try marks(artwork)
         #expect(artwork.notes.count == 1 && artwork.notes[0].contains("logo.png has no transparency"))
         #expect(artwork.notes[0].contains("transparent background works better"))
-        // One rectangle with the proportions of the picture; what its mirror image shows cannot be told.
+        // One rectangle with the aspect ratio of the picture; its mirror symmetry is unknown.
         #expect(marks.design.elements.count == 1 && !artwork.isMirrorSymmetric)
         let (low, high) = marks.design.hull.reduce((Point(1, 1), Point(-1, -1))) { box, corner in
             (
@@ -173,7 +173,7 @@ import Testing
         for ground: [UInt8] in [[0, 0, 0, 0], [255, 255, 255]] { #expect(try load(logo(on: ground)).notes.isEmpty) }
     }
 
-    @Test("A positive shows all of a crop, whatever it is laid upon")
+    @Test("A positive shows the whole crop on any background")
     func photoCropIsWhole() throws {
         let artwork = try load(crop(90, 60))
         let backdrops = try Backdrops([], size: 96, workers: Workers(1))
@@ -190,7 +190,7 @@ import Testing
         }
     }
 
-    @Test("A file that shows no logo is an error that says what to do")
+    @Test("A file without a logo is an error with a remedy")
     func errors() throws {
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "logo.png")
@@ -221,7 +221,7 @@ import Testing
     }
 
     @Test(
-        "Marks of any shape and size are taken",
+        "Logos of any shape and size are accepted",
         arguments: [(16, 1), (1, 16), (16, 16), (700, 3), (300, 290), (41, 40)])
     func awkward(width: Int, height: Int) throws {
         // One of them is hardly visible.

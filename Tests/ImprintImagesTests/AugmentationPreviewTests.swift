@@ -6,7 +6,7 @@ import Testing
 @testable import ImprintImages
 @testable import ImprintSynthesis
 
-@Suite("Preview of variations") struct AugmentationPreviewTests {
+@Suite("Augmentation preview") struct AugmentationPreviewTests {
     private let rules = Preprocessing(width: 70, height: 66)
     private let augmentation = Augmentation([.flip, .rotate, .exposure])
 
@@ -31,7 +31,9 @@ import Testing
         return cell
     }
 
-    @Test("Each row has the prepared image, and then what the loader gives in each epoch") func likeLoader() throws {
+    @Test("Each row has the preprocessed image and the loader's augmented images of each epoch") func likeLoader()
+        throws
+    {
         try withItems { items in
             let preview = AugmentationPreview(preprocessing: rules, augmentation: augmentation, seed: 5, epochs: 3)
             let sheet = try preview.sheet(of: items, count: 2)
@@ -41,18 +43,18 @@ import Testing
             let loader = try BatchLoader(
                 items: items, labels: ["a", "b"], preprocessing: rules, augmentation: augmentation, batchSize: 2,
                 shuffles: true, seed: 5, workers: Workers(1))
-            for (row, place) in [1, 4].enumerated() {
+            for (row, index) in [1, 4].enumerated() {
                 let top = 4 + 70 * row
-                #expect(cell(sheet.image, left: 4, top: top) == (try rules.prepare(items[place].url)))
+                #expect(cell(sheet.image, left: 4, top: top) == (try rules.prepare(items[index].url)))
                 for epoch in 0..<3 {
-                    let expected = try loader.image(at: place, epoch: epoch)
+                    let expected = try loader.image(at: index, epoch: epoch)
                     #expect(cell(sheet.image, left: 4 + 74 * (epoch + 1) + 12, top: top) == expected)
                 }
             }
         }
     }
 
-    @Test("Images that cannot be read are listed; where none can be, that is an error") func unreadable() throws {
+    @Test("Unreadable images are listed; if all are unreadable, it is an error") func unreadable() throws {
         try withItems { items in
             try Data("no picture".utf8).write(to: items[1].url)
             let preview = AugmentationPreview(preprocessing: rules, augmentation: augmentation, seed: 5, epochs: 1)
@@ -65,7 +67,7 @@ import Testing
         }
     }
 
-    @Test("Small inputs are shown enlarged, pixel by pixel") func enlarged() throws {
+    @Test("Small inputs are enlarged by an integer factor") func enlarged() throws {
         try withItems { items in
             let small = Preprocessing(width: 20, height: 10)
             let preview = AugmentationPreview(preprocessing: small, augmentation: .none, seed: 1, epochs: 1)

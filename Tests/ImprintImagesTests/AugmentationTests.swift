@@ -17,39 +17,41 @@ import Testing
         }
     }
 
-    // MARK: Words
+    // MARK: Names
 
-    @Test("Words switch on what they name") func words() throws {
+    @Test("Names switch on their kinds") func names() throws {
         #expect(try Augmentation(named: "none") == .none)
         #expect(try Augmentation(named: "blur,flip,rotate,flip") == Augmentation([.flip, .rotate, .blur]))
-        let all = try Augmentation(named: Augmentation.words.joined(separator: ","))
+        let all = try Augmentation(named: Augmentation.allNames.joined(separator: ","))
         #expect(all.kinds == Set(Augmentation.Kind.allCases))
         #expect(
-            all.words == [
+            all.names == [
                 "flip", "flip-vertical", "rotate", "crop", "exposure", "blur", "noise", "perspective", "color", "jpeg",
             ])
     }
 
-    @Test("Create ML's words and the British one mean the same") func synonyms() throws {
+    @Test("Create ML's names and British spelling are aliases") func synonyms() throws {
         let augmentation = try Augmentation(named: "rotation,expose,colour,rotate")
         #expect(augmentation == Augmentation([.rotate, .exposure, .color]))
-        #expect(augmentation.words == ["rotate", "exposure", "color"])
+        #expect(augmentation.names == ["rotate", "exposure", "color"])
     }
 
-    @Test("An unknown word is refused by name", arguments: ["", "spin", "flip,", "flip,none", "Flip", "flip, blur"])
-    func unknownWords(words: String) {
-        let word = words.split(separator: ",", omittingEmptySubsequences: false).last.map(String.init) ?? ""
-        let known = Augmentation.words
-        #expect(throws: ImageError.unknownAugmentation(word: word, known: known)) {
-            try Augmentation(named: words)
+    @Test(
+        "An unknown name is an error that contains it",
+        arguments: ["", "spin", "flip,", "flip,none", "Flip", "flip, blur"])
+    func unknownNames(list: String) {
+        let name = list.split(separator: ",", omittingEmptySubsequences: false).last.map(String.init) ?? ""
+        let known = Augmentation.allNames
+        #expect(throws: ImageError.unknownAugmentation(name: name, known: known)) {
+            try Augmentation(named: list)
         }
-        let text = "\(ImageError.unknownAugmentation(word: word, known: known))"
-        for part in ["\"\(word)\"", "none"] + known { #expect(text.contains(part)) }
+        let text = "\(ImageError.unknownAugmentation(name: name, known: known))"
+        for part in ["\"\(name)\"", "none"] + known { #expect(text.contains(part)) }
     }
 
-    // MARK: Draws
+    // MARK: Random values
 
-    @Test("The same stream gives the same image, another another") func repeatable() {
+    @Test("The same stream gives the same image, another stream another image") func repeatable() {
         let image = RasterImage.noise(width: 20, height: 20, channels: 3)
         var different: Set<RasterImage> = []
         for seed in 0..<10 as Range<UInt64> {
@@ -60,8 +62,7 @@ import Testing
         #expect(different.count == 10)
     }
 
-    @Test("Nothing switched on gives the image back, bit for bit, and uses the stream all the same") func none() throws
-    {
+    @Test("Without kinds the image does not change, but the stream advances") func none() throws {
         let image = RasterImage.noise(width: 9, height: 7, channels: 3)
         var (idle, busy) = (RandomStream(seed: 3, "x"), RandomStream(seed: 3, "x"))
         #expect(try Augmentation.none.apply(to: image, using: &idle) == image)
@@ -69,10 +70,10 @@ import Testing
         #expect(idle.next() == busy.next())
     }
 
-    @Test("What a switch draws does not depend on the others") func independent() {
+    @Test("The random values of a kind do not depend on the other kinds") func independent() {
         let image = RasterImage.gradient(width: 24, height: 24)
         for seed in 0..<20 as Range<UInt64> {
-            // A flip is exact, so that it can be taken off again.
+            // A flip is exact, so it can be undone.
             let flips = varied(image, .flip, seed: seed) != image
             let rotated = varied(image, .rotate, seed: seed)
             let both = varied(image, .rotate, .flip, seed: seed)
@@ -90,15 +91,15 @@ import Testing
         }
     }
 
-    @Test("A seed gives what it gave before there were more ways to vary") func sameDraws() {
+    @Test("A seed gives the same image as before kinds were added") func sameDraws() {
         let values = (0..<6 as Range<UInt64>).map { seed in
             varied(RasterImage(width: 1, height: 1, filledWith: 100), .exposure, seed: seed).samples[0]
         }
         #expect(values == [84, 88, 105, 111, 78, 108])
     }
 
-    @Test("Flips and JPEG happen every second time, blur and noise every third") func shares() {
-        // Large enough that the weakest blur shows.
+    @Test("Flips and JPEG apply to every second image, blur and noise to every third") func shares() {
+        // Large enough that the weakest blur is visible.
         let image = RasterImage.noise(width: 110, height: 110, channels: 1)
         func count(_ kind: Augmentation.Kind) -> Int {
             (0..<200 as Range<UInt64>).count { varied(image, kind, seed: $0) != image }
@@ -115,7 +116,7 @@ import Testing
 
     // MARK: Geometry
 
-    @Test("Rotation stays within 15°, both ways") func rotationRange() {
+    @Test("Rotation is at most 15° in both directions") func rotationRange() {
         // The dot 40 pixels right of the centre moves up and down by at most 40 · sin 15° = 10.4 pixels.
         var image = RasterImage(width: 101, height: 101, channels: 1)
         for y in 49...51 { for x in 89...91 { image.samples[y * 101 + x] = 255 } }
@@ -145,45 +146,51 @@ import Testing
     // MARK: Blur
 
     @Test(
-        "A blur is that of a plain Gaussian sum", arguments: [(1, 1), (1, 9), (12, 5), (33, 20)],
+        "A blur agrees with a direct Gaussian sum", arguments: [(1, 1), (1, 9), (12, 5), (33, 20)],
         [0.05, 0.3, 1, 2.7, 6] as [Float])
-    func likePlainBlur(size: (Int, Int), deviation: Float) {
+    func likeDirectBlur(size: (Int, Int), standardDeviation: Float) {
         for channels in [1, 3, 4] {
             let image = RasterImage.noise(width: size.0, height: size.1, channels: channels)
-            let result = image.blurred(deviation: deviation)
-            #expect(largestDifference(result.samples, plainBlur(image, Double(deviation))) <= 1)
+            let result = image.blurred(standardDeviation: standardDeviation)
+            #expect(largestDifference(result.samples, directBlur(image, Double(standardDeviation))) <= 1)
         }
     }
 
-    @Test("A blur keeps the mean") func meanOfBlur() {
-        // The border is flat, so that what is continued there is what the picture has there.
+    @Test("A blur preserves the mean") func meanOfBlur() {
+        // The border is uniform, so repeating it does not change the mean.
         var image = RasterImage(width: 40, height: 40, channels: 1, filledWith: 60)
         for y in 15..<25 { for x in 15..<25 { image.samples[y * 40 + x] = UInt8((37 * x + 91 * y) % 256) } }
         func mean(_ image: RasterImage) -> Double { Double(image.samples.reduce(0) { $0 + Int($1) }) / 1600 }
-        for deviation in [0.5, 1, 2, 3] as [Float] {
-            #expect(abs(mean(image.blurred(deviation: deviation)) - mean(image)) < 0.25)
+        for standardDeviation in [0.5, 1, 2, 3] as [Float] {
+            #expect(abs(mean(image.blurred(standardDeviation: standardDeviation)) - mean(image)) < 0.25)
         }
     }
 
-    @Test("A very wide blur does not overflow", arguments: [40, 90, 200] as [Float]) func wide(deviation: Float) {
-        let white = RasterImage(width: 30, height: 20, channels: 1, filledWith: 255).blurred(deviation: deviation)
+    @Test("A very wide blur does not overflow", arguments: [40, 90, 200] as [Float])
+    func wide(standardDeviation: Float) {
+        let white = RasterImage(width: 30, height: 20, channels: 1, filledWith: 255)
+            .blurred(standardDeviation: standardDeviation)
         #expect(white.samples.allSatisfy { $0 >= 250 })
-        let black = RasterImage(width: 30, height: 20, channels: 1).blurred(deviation: deviation)
+        let black = RasterImage(width: 30, height: 20, channels: 1).blurred(standardDeviation: standardDeviation)
         #expect(black.samples.allSatisfy { $0 <= 5 })
     }
 
-    @Test("A flat picture stays as it is, and so does any with no deviation", arguments: [0, 1, 128, 255] as [UInt8])
+    @Test(
+        "A blur of a uniform picture, or with a standard deviation of 0, changes nothing",
+        arguments: [0, 1, 128, 255] as [UInt8])
     func flat(value: UInt8) {
         let image = RasterImage(width: 15, height: 10, filledWith: value)
-        #expect(image.blurred(deviation: 2.2) == image)
+        #expect(image.blurred(standardDeviation: 2.2) == image)
         let noise = RasterImage.noise(width: 5, height: 5, channels: 3)
-        #expect(noise.blurred(deviation: 0) == noise)
+        #expect(noise.blurred(standardDeviation: 0) == noise)
     }
 }
 
-private func plainBlur(_ image: RasterImage, _ deviation: Double) -> [UInt8] {
-    let radius = max(1, Int((3 * deviation).rounded(.up)))
-    func weight(_ x: Int, _ y: Int) -> Double { exp(-Double(x * x + y * y) / (2 * deviation * deviation)) }
+private func directBlur(_ image: RasterImage, _ standardDeviation: Double) -> [UInt8] {
+    let radius = max(1, Int((3 * standardDeviation).rounded(.up)))
+    func weight(_ x: Int, _ y: Int) -> Double {
+        exp(-Double(x * x + y * y) / (2 * standardDeviation * standardDeviation))
+    }
     var total = 0.0
     for dy in -radius...radius { for dx in -radius...radius { total += weight(dx, dy) } }
     var result: [UInt8] = []

@@ -4,8 +4,8 @@ import ImprintImages
 import TestSupport
 import Testing
 
-@Suite("Batch loader: how it ends") struct BatchLoaderEndTests {
-    /// Makes `count` pictures of each label, the named ones of text instead.
+@Suite("Batch loader: early ends") struct BatchLoaderEndTests {
+    /// Writes `count` pictures of each label; the files named in `unreadable` hold text.
     private func withItems<Result>(
         labels: Int, count: Int, unreadable: Set<String>, _ body: ([ImageFolder.Item]) throws -> Result
     ) throws -> Result {
@@ -33,7 +33,7 @@ import Testing
             shuffles: true, seed: 1, workers: Workers(2), memoryLimit: 0)
     }
 
-    @Test("A label without a readable image is reported with its own files, not those of others") func emptyLabel()
+    @Test("The error for a label without a readable image lists only the files of this label") func emptyLabel()
         throws
     {
         let unreadable: Set = ["0-1.png", "1-0.png", "1-1.png", "1-2.png", "1-3.png", "2-3.png"]
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test("Nothing reads on after an early stop or a throw", arguments: [false, true]) func earlyEnd(
+    @Test("Background reading ends after an early stop or an error", arguments: [false, true]) func earlyEnd(
         throwing: Bool
     )
         throws
@@ -60,7 +60,7 @@ import Testing
         try withItems(labels: 2, count: 10, unreadable: []) { items in
             for _ in 0..<20 {
                 var running: BatchLoader? = try loader(items, labels: ["a", "b"])
-                // Whatever fills a batch in the background holds the loader.
+                // A background task that fills a batch holds a reference to the loader.
                 weak let left = running
                 do {
                     if throwing {

@@ -10,7 +10,7 @@ import Testing
     private static let bytesPerImage = 90
     private let augmentation = Augmentation([.flip, .rotate, .crop])
 
-    /// Makes a folder of the classes "a" and "b" with noise pictures, and of files of text where `unreadable` has the name.
+    /// Creates a folder of the classes "a" and "b" with noise pictures; the files named in `unreadable` hold text.
     private func withItems<Result>(
         a: Int = 7, b: Int = 4, unreadable: Set<String> = [], _ body: ([ImageFolder.Item]) throws -> Result
     ) throws -> Result {
@@ -50,49 +50,49 @@ import Testing
 
     // MARK: Order and content
 
-    @Test("Every image comes once an epoch, with its label", arguments: [1, 3, 4, 11, 50], [false, true])
+    @Test("Every image comes once per epoch, with its label", arguments: [1, 3, 4, 11, 50], [false, true])
     func onceEach(batchSize: Int, shuffles: Bool) throws {
         try withItems { items in
             let loader = try loader(items, batchSize: batchSize, shuffles: shuffles)
             #expect(loader.count == 11)
             for number in 0..<3 {
                 let batches = try epoch(loader, number)
-                #expect(batches.map(\.places.count).dropLast().allSatisfy { $0 == batchSize })
+                #expect(batches.map(\.indices.count).dropLast().allSatisfy { $0 == batchSize })
                 #expect(batches.count == (11 + batchSize - 1) / batchSize)
-                let places = batches.flatMap(\.places)
-                #expect(places.sorted() == Array(0..<11))
-                #expect(shuffles || places == Array(0..<11))
-                #expect(batches.flatMap(\.labels) == places.map { items[$0].label })
-                for batch in batches { #expect(batch.values.count == batch.places.count * Self.bytesPerImage) }
+                let indices = batches.flatMap(\.indices)
+                #expect(indices.sorted() == Array(0..<11))
+                #expect(shuffles || indices == Array(0..<11))
+                #expect(batches.flatMap(\.labels) == indices.map { items[$0].label })
+                for batch in batches { #expect(batch.values.count == batch.indices.count * Self.bytesPerImage) }
             }
         }
     }
 
-    @Test("The values are those of the prepared file") func values() throws {
+    @Test("The values are those of the preprocessed file") func values() throws {
         try withItems { items in
-            for (place, values) in try imageByPlace(epoch(loader(items))) {
+            for (index, values) in try imagesByIndex(epoch(loader(items))) {
                 var expected = [Float](repeating: 0, count: Self.bytesPerImage)
-                let image = try Self.rules.prepare(items[place].url)
+                let image = try Self.rules.prepare(items[index].url)
                 expected.withUnsafeMutableBufferPointer { Self.rules.normalize(image, into: $0) }
                 #expect(values == expected)
             }
         }
     }
 
-    @Test("Order and variations change from epoch to epoch and from seed to seed, and come back with the seed")
+    @Test("Order and augmentation differ between epochs and seeds, and the same seed repeats them")
     func seeds() throws {
         try withItems { items in
             let first = try epoch(loader(items, augmentation: augmentation))
             #expect(try epoch(loader(items, augmentation: augmentation)) == first)
             for (seed, number) in [(1, 1), (2, 0)] {
                 let other = try epoch(loader(items, augmentation: augmentation, seed: UInt64(seed)), number)
-                #expect(other.flatMap(\.places) != first.flatMap(\.places))
-                #expect(imageByPlace(other) != imageByPlace(first))
+                #expect(other.flatMap(\.indices) != first.flatMap(\.indices))
+                #expect(imagesByIndex(other) != imagesByIndex(first))
             }
         }
     }
 
-    @Test("An epoch may be repeated or taken out of turn") func anyEpoch() throws {
+    @Test("Epochs may run repeatedly and in any order") func anyEpoch() throws {
         try withItems { items in
             let loader = try loader(items, augmentation: augmentation)
             let inTurn = try (0..<3).map { try epoch(loader, $0) }
@@ -101,7 +101,7 @@ import Testing
     }
 
     @Test(
-        "Neither threads nor memory change the batches", arguments: [1, 2, 4],
+        "The batches do not depend on threads or memory", arguments: [1, 2, 4],
         [0, 1, bytesPerImage * 5, bytesPerImage * 11, -1])
     func threadsAndMemory(threads: Int, memoryLimit: Int) throws {
         try withItems(unreadable: ["a2.png", "b0.png"]) { items in
@@ -116,13 +116,13 @@ import Testing
         }
     }
 
-    @Test("How an image is varied does not depend on the batch it comes in", arguments: [1, 3, 11])
+    @Test("The augmentation of an image does not depend on its batch", arguments: [1, 3, 11])
     func batchSizes(batchSize: Int) throws {
         try withItems { items in
             let expected = try epoch(loader(items, augmentation: augmentation, batchSize: 4))
             let batches = try epoch(loader(items, augmentation: augmentation, batchSize: batchSize))
-            #expect(imageByPlace(batches) == imageByPlace(expected))
-            #expect(batches.flatMap(\.places) == expected.flatMap(\.places))
+            #expect(imagesByIndex(batches) == imagesByIndex(expected))
+            #expect(batches.flatMap(\.indices) == expected.flatMap(\.indices))
         }
     }
 
@@ -139,9 +139,9 @@ import Testing
         }
     }
 
-    // MARK: What cannot be read
+    // MARK: Unreadable images
 
-    @Test("Images that cannot be read are listed with the reason, and the others come", arguments: [1, 3])
+    @Test("Unreadable images are listed with the reason, and all others are loaded", arguments: [1, 3])
     func skipped(threads: Int) throws {
         try withItems(unreadable: ["a1.png", "a6.png", "b3.png"]) { items in
             let loader = try loader(items, threads: threads)
@@ -150,12 +150,12 @@ import Testing
                 loader.items == items.filter { !["a1.png", "a6.png", "b3.png"].contains($0.url.lastPathComponent) })
             #expect(loader.skipped.map(\.url) == [1, 6, 10].map { items[$0].url })
             for image in loader.skipped { #expect(image.reason == .notAnImage(file: image.url, found: "text")) }
-            let places = try epoch(loader).flatMap(\.places)
-            #expect(places.sorted() == Array(0..<8))
+            let indices = try epoch(loader).flatMap(\.indices)
+            #expect(indices.sorted() == Array(0..<8))
         }
     }
 
-    @Test("A label without a readable image stops a run") func emptyLabel() throws {
+    @Test("A label without a readable image is an error") func emptyLabel() throws {
         try withItems(b: 2, unreadable: ["b0.png", "b1.png"]) { items in
             let reasons = items[7...].map {
                 SkippedImage(url: $0.url, reason: .notAnImage(file: $0.url, found: "text"))
@@ -166,14 +166,14 @@ import Testing
         }
     }
 
-    @Test("A label that no item bears is none of the loader's concern") func absentLabel() throws {
+    @Test("A label without items is no error") func absentLabel() throws {
         try withItems(b: 0) { items in
             let loader = try loader(items)
             #expect(loader.count == 7)
         }
     }
 
-    @Test("More than half unreadable stops a run, half does not") func tooMany() throws {
+    @Test("More than half unreadable images are an error, half are not") func tooMany() throws {
         let half: Set = ["a0.png", "a1.png", "a2.png", "b0.png", "b1.png"]
         try withItems(a: 6, b: 4, unreadable: half) { items in
             let loader = try loader(items)
@@ -189,45 +189,45 @@ import Testing
         }
     }
 
-    @Test("An image that vanishes between epochs is named and missing from its batch", arguments: [1, 2])
+    @Test("An image removed between epochs is reported and missing from its batch", arguments: [1, 2])
     func vanished(threads: Int) throws {
         try withItems { items in
             let loader = try loader(items, threads: threads, memoryLimit: Self.bytesPerImage * 3)
             _ = try epoch(loader)
             let gone = items[5].url
             try FileManager.default.removeItem(at: gone)
-            var lost: [SkippedImage] = []
-            var places: [Int] = []
-            try loader.forEachBatch(epoch: 1, onUnreadable: { lost.append($0) }) { batch in
+            var unreadable: [SkippedImage] = []
+            var indices: [Int] = []
+            try loader.forEachBatch(epoch: 1, onUnreadable: { unreadable.append($0) }) { batch in
                 let values = CopiedBatch(batch).values
-                for (index, place) in batch.places.enumerated() {
-                    let image = try loader.image(at: place, epoch: 1)
+                for (row, index) in batch.indices.enumerated() {
+                    let image = try loader.image(at: index, epoch: 1)
                     var expected = [Float](repeating: 0, count: image.samples.count)
                     expected.withUnsafeMutableBufferPointer { Self.rules.normalize(image, into: $0) }
-                    let start = index * expected.count
+                    let start = row * expected.count
                     #expect(Array(values[start..<(start + expected.count)]) == expected)
-                    #expect(batch.labels[index] == items[place].label)
+                    #expect(batch.labels[row] == items[index].label)
                 }
-                places += batch.places
+                indices += batch.indices
             }
-            #expect(lost.map(\.url) == [gone])
-            #expect(places.sorted() == items.indices.filter { $0 != 5 })
-            // What is kept needs no file.
-            let kept = try self.loader(Array(items[..<3]), memoryLimit: Self.bytesPerImage * 3)
+            #expect(unreadable.map(\.url) == [gone])
+            #expect(indices.sorted() == items.indices.filter { $0 != 5 })
+            // Cached images need no file.
+            let cached = try self.loader(Array(items[..<3]), memoryLimit: Self.bytesPerImage * 3)
             try FileManager.default.removeItem(at: items[0].url)
-            #expect(try epoch(kept).flatMap(\.places).count == 3)
+            #expect(try epoch(cached).flatMap(\.indices).count == 3)
         }
     }
 
-    @Test("A batch of which nothing can be read any more is left out") func vanishedBatch() throws {
+    @Test("A batch without readable images is skipped") func vanishedBatch() throws {
         try withItems { items in
             let loader = try loader(items, batchSize: 1, memoryLimit: 0)
             try FileManager.default.removeItem(at: items[5].url)
-            #expect(try epoch(loader).flatMap(\.places).sorted() == items.indices.filter { $0 != 5 })
+            #expect(try epoch(loader).flatMap(\.indices).sorted() == items.indices.filter { $0 != 5 })
         }
     }
 
-    @Test("More than half of the images lost is an error that names a file") func vanishedFolder() throws {
+    @Test("If more than half of the images become unreadable, the error names a file") func vanishedFolder() throws {
         try withItems { items in
             let loader = try loader(items, batchSize: 1, memoryLimit: 0)
             for item in items.dropFirst(items.count / 2 - 1) { try FileManager.default.removeItem(at: item.url) }
@@ -238,7 +238,7 @@ import Testing
 
     // MARK: Early ends
 
-    @Test("After an early stop the next epoch is whole", arguments: [0, bytesPerImage * 11])
+    @Test("After an early stop the next epoch is complete", arguments: [0, bytesPerImage * 11])
     func earlyStop(memoryLimit: Int) throws {
         try withItems { items in
             let loader = try loader(
@@ -254,7 +254,7 @@ import Testing
         }
     }
 
-    @Test("What the closure throws comes through, and the next epoch is whole") func throwing() throws {
+    @Test("Errors of the closure are rethrown, and the next epoch is complete") func throwing() throws {
         struct Failure: Error {}
         try withItems { items in
             let loader = try loader(items, augmentation: augmentation, batchSize: 2, threads: 2, memoryLimit: 0)
@@ -273,7 +273,7 @@ import Testing
         }
     }
 
-    @Test("A loader of nothing has no batches") func nothing() throws {
+    @Test("A loader without items has no batches") func nothing() throws {
         let loader = try loader([])
         #expect(loader.count == 0)
         #expect(try epoch(loader).isEmpty)
@@ -283,24 +283,24 @@ import Testing
 private struct CopiedBatch: Equatable {
     let values: [Float]
     let labels: [Int]
-    let places: [Int]
+    let indices: [Int]
 
     init(_ batch: Batch) {
-        // The images in front, and numbers that no image has behind them.
+        // The buffer has room after the images, filled with values that no image has.
         var values = [Float](repeating: 99, count: (batch.count + 1) * 90)
         values.withUnsafeMutableBufferPointer { batch.write(to: $0) }
         self.values = Array(values.prefix { $0 != 99 })
         labels = batch.labels
-        places = batch.places
+        indices = batch.indices
     }
 }
 
-private func imageByPlace(_ batches: [CopiedBatch]) -> [Int: [Float]] {
+private func imagesByIndex(_ batches: [CopiedBatch]) -> [Int: [Float]] {
     var images: [Int: [Float]] = [:]
     for batch in batches {
-        let length = batch.values.count / batch.places.count
-        for (index, place) in batch.places.enumerated() {
-            images[place] = Array(batch.values[(index * length)..<((index + 1) * length)])
+        let length = batch.values.count / batch.indices.count
+        for (row, index) in batch.indices.enumerated() {
+            images[index] = Array(batch.values[(row * length)..<((row + 1) * length)])
         }
     }
     return images

@@ -25,7 +25,7 @@ func exif(dateTime: String?, original: String?, isBigEndian: Bool = false) -> [U
 }
 
 @Suite("Capture time") struct CaptureTimeTests {
-    @Test("Differences are those of the calendar")
+    @Test("Differences agree with the calendar")
     func differences() throws {
         func seconds(_ text: String) throws -> Int { try #require(CaptureTime.seconds(text)) }
         let day = 86_400
@@ -38,7 +38,7 @@ func exif(dateTime: String?, original: String?, isBigEndian: Bool = false) -> [U
     }
 
     @Test(
-        "What is no time gives none",
+        "Invalid times give nil",
         arguments: [
             "", "0000:00:00 00:00:00", "2019:13:01 00:00:00", "2019-07-21 14:03:59", "    :  :     :  :  ",
             "2019:07:21",
@@ -47,7 +47,7 @@ func exif(dateTime: String?, original: String?, isBigEndian: Bool = false) -> [U
         #expect(CaptureTime.seconds(text) == nil)
     }
 
-    @Test("The original time goes before the other", arguments: [false, true])
+    @Test("The original time takes precedence", arguments: [false, true])
     func tags(isBigEndian: Bool) {
         let (early, late) = ("2019:07:21 14:03:59", "2020:07:21 14:03:59")
         for (dateTime, original, expected) in [
@@ -60,12 +60,12 @@ func exif(dateTime: String?, original: String?, isBigEndian: Bool = false) -> [U
         }
     }
 
-    @Test("Every shortened block is read without harm") func shortened() {
+    @Test("Truncated blocks never crash") func shortened() {
         let block = exif(dateTime: "2020:07:21 14:03:59", original: "2019:07:21 14:03:59")
         for count in 0..<block.count { _ = CaptureTime.seconds(exif: block[..<count]) }
-        for place in 8..<block.count {
+        for offset in 8..<block.count {
             var lying = block
-            lying[place] = 0xFF
+            lying[offset] = 0xFF
             _ = CaptureTime.seconds(exif: lying[...])
         }
     }

@@ -20,8 +20,8 @@ import Testing
         return UInt8((255 * (light <= 0.0031308 ? 12.92 * light : 1.055 * pow(light, 1 / 2.4) - 0.055)).rounded())
     }
 
-    @Test("Display P3 becomes what its matrix to sRGB says") func displayP3() throws {
-        // Both have the white of D65, so that nothing is adapted (CSS Color 4, 17.1).
+    @Test("Display P3 is converted like its matrix to sRGB") func displayP3() throws {
+        // Both have the white point D65, so there is no chromatic adaptation (CSS Color 4, 17.1).
         let matrix = [
             [1.2249401763, -0.2249401763, 0], [-0.0420569547, 1.0420569547, 0],
             [-0.0196375546, -0.0786360454, 1.0982736],
@@ -35,14 +35,14 @@ import Testing
         #expect(largestDifference(profile.convert(Self.image).samples, expected) <= 2)
     }
 
-    @Test("A gamma is undone, in colour and in grey", arguments: [ColorModel.rgb, .grey], [1, 1.8, 2.6])
+    @Test("A gamma is inverted, in colour and in grey", arguments: [ColorModel.rgb, .grey], [1, 1.8, 2.6])
     func gamma(model: ColorModel, exponent: Double) throws {
         let expected = Self.image.samples.map { Self.sRGB(pow(Double($0) / 255, exponent)) }
         let profile = try #require(ColorProfile.of(.gamma(exponent, nil), model: model))
         #expect(largestDifference(profile.convert(Self.image).samples, expected) <= 1)
     }
 
-    @Test("Alpha stays as it is") func alpha() throws {
+    @Test("Alpha does not change") func alpha() throws {
         let profile = try #require(ColorProfile.of(.codePoints(primaries: 12, transfer: 13), model: .rgb))
         let image = RasterImage.noise(width: 9, height: 7, channels: 4)
         let converted = profile.convert(image)
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(
-        "What is sRGB in other words changes no sample",
+        "Descriptions equivalent to sRGB change no sample",
         arguments: [
             .codePoints(primaries: 1, transfer: 13), .codePoints(primaries: 2, transfer: 2), .gamma(nil, .sRGB),
             .gamma(nil, nil),
@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test(
-        "What cannot be used is told, and the samples stay as they are",
+        "Unusable descriptions are reported, and the samples do not change",
         arguments: [
             (.profile([]), "damaged"), (.profile([UInt8](repeating: 0, count: 200)), "damaged"),
             (.unusable("why"), "why"),
@@ -86,14 +86,13 @@ import Testing
         #expect(profile.convert(cmyk: [1, 2, 3, 4]) == nil)
     }
 
-    @Test("A profile for other samples is not used, and told") func otherModel() throws {
+    @Test("A profile for another colour model is reported and not used") func otherModel() throws {
         let profile = try #require(ColorProfile.of(.codePoints(primaries: 12, transfer: 13), model: .cmyk))
         #expect(profile.problem != nil && profile.convert(cmyk: [1, 2, 3, 4]) == nil)
         #expect(ColorProfile.of(nil, model: .rgb) == nil)
     }
 
-    @Test("A profile is made once, and threads share it, also when there are more than are kept") func threads() throws
-    {
+    @Test("Threads share a cached profile, even with more profiles than the cache holds") func threads() throws {
         let description = ColorDescription.gamma(1.5, nil)
         #expect(ColorProfile.of(description, model: .rgb) === ColorProfile.of(description, model: .rgb))
         let exponents = (0..<200).map { 1.2 + Double($0 / 2) / 100 }

@@ -5,7 +5,7 @@ import Testing
 @testable import ImprintSynthesis
 
 @Suite struct CompositingGeometryTests {
-    @Test("The smallest circle holds all points, and no circle around two or three of them that does is smaller")
+    @Test("The smallest enclosing circle contains all points, and no smaller circle through two or three of them does")
     func circle() {
         for index in 0..<20 {
             var random = RandomStream(seed: 1, "circle", index)
@@ -14,7 +14,7 @@ import Testing
             let hull = convexHull(of: points)
             #expect(points.allSatisfy { ($0 - circle.center).length <= circle.radius + 1e-4 })
             #expect(abs(Circle(holding: hull).radius - circle.radius) < 1e-4)
-            // What touches the circle does not lie on one side of it: then a smaller one would do.
+            // The points on the circle are not all on one side; otherwise a smaller circle would contain them.
             let touching = points.filter { ($0 - circle.center).length > circle.radius - 1e-3 }
             for degrees in stride(from: Float(0), to: 360, by: 10) {
                 let direction = Point.direction(degrees: degrees)
@@ -26,7 +26,7 @@ import Testing
         #expect(Circle(holding: [Point(2, 3)]) == Circle(center: Point(2, 3), radius: 0))
     }
 
-    @Test("A hull has the corners alone, and its area")
+    @Test("A convex hull has only the corners, and the right area")
     func hull() {
         let square = [Point(0, 0), Point(2, 0), Point(2, 2), Point(0, 2)]
         let hull = convexHull(of: square + [Point(1, 1), Point(1, 0), Point(2, 1)])
@@ -35,12 +35,12 @@ import Testing
         #expect(polygonArea([]) == 0)
     }
 
-    @Test("A distance field agrees with the shapes and the mask that it was made of")
+    @Test("A distance field agrees with its shapes and mask")
     func field() {
         let disc = DrawnShape.disc(center: Point(0.1, -0.2), radius: 0.7)
         let shapes = DistanceField([disc])
-        let mask = (0..<(100 * 120)).map { place in
-            disc.distance(to: Point(Float(place % 100), Float(place / 100)) * 0.02 - 1) < 0
+        let mask = (0..<(100 * 120)).map { index in
+            disc.distance(to: Point(Float(index % 100), Float(index / 100)) * 0.02 - 1) < 0
         }
         let pixels = DistanceField(mask: mask, width: 100, origin: Point(-1, -1), step: 0.02)
         for index in 0..<200 {
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test("Where a view shows a point is where it finds it")
+    @Test("Mapping a point to a view and back gives the same point")
     func view() {
         for index in 0..<50 {
             var random = RandomStream(seed: 1, "view", index)
@@ -65,13 +65,13 @@ import Testing
         }
     }
 
-    @Test("Logarithms are spread evenly over the range")
+    @Test("Logarithms are uniform over the range")
     func logUniform() {
         var random = RandomStream(seed: 1, "log")
-        let numbers = (0..<2000).map { _ in random.logUniform(in: 0.04...0.64) }
-        #expect(numbers.allSatisfy { (0.04...0.64).contains($0) })
+        let values = (0..<2000).map { _ in random.logUniform(in: 0.04...0.64) }
+        #expect(values.allSatisfy { (0.04...0.64).contains($0) })
         for (bound, share) in [(Float(0.08), 0.25), (0.16, 0.5), (0.32, 0.75)] {
-            #expect(abs(Double(numbers.count { $0 < bound }) / 2000 - share) < 0.05)
+            #expect(abs(Double(values.count { $0 < bound }) / 2000 - share) < 0.05)
         }
     }
 }

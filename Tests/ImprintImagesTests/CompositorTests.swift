@@ -7,7 +7,7 @@ import Testing
 @testable import ImprintSynthesis
 
 @Suite struct CompositorTests {
-    /// The artworks that the tests are made with: two pictures and a recipe.
+    /// The artworks of the tests: two pictures and a recipe.
     static let artworks: [String: Artwork] = [
         "leaf": .fixture("leaf"), "crest": .fixture("crest"), "two-circles": .twoCircles,
     ].compactMapValues { $0 }
@@ -23,16 +23,16 @@ import Testing
             configuration: configuration)
     }
 
-    @Test("The seed and the index decide everything, on any thread and in any order", arguments: names)
+    @Test("Composites depend only on seed and index, on any thread and in any order", arguments: names)
     func determinism(name: String) throws {
         let compositor = try compositor(name)
         let count = 6
         let one = try (0..<count).map { try compositor.positive($0) }
         let misses = try (0..<count).map { try compositor.nearMiss($0) }
         let again = try self.compositor(name)
-        let threaded = try Workers(4).parallelMap(2 * count) { place throws(ImageError) in
-            let index = count - 1 - place / 2
-            return place % 2 == 0 ? try again.positive(index) : try again.nearMiss(index)
+        let threaded = try Workers(4).parallelMap(2 * count) { job throws(ImageError) in
+            let index = count - 1 - job / 2
+            return job % 2 == 0 ? try again.positive(index) : try again.nearMiss(index)
         }
         for index in 0..<count {
             #expect(threaded[2 * (count - 1 - index)] == one[index])
@@ -42,44 +42,44 @@ import Testing
         #expect(try self.compositor(name, seed: 2).positive(0).image != one[0].image)
     }
 
-    @Test("Several logos with the same seed are put into scenes of their own, of which there is one each")
+    @Test("Several logos with the same seed have separate, deterministic scenes")
     func severalLogos() throws {
         let backdrops = try Backdrops([], size: 96, workers: Workers(1))
-        func places(_ label: String?, _ name: String) throws -> [Composite.Place] {
+        func subjects(_ label: String?, _ name: String) throws -> [Composite.Place] {
             let compositor = Compositor(
                 artworks: [try #require(Self.artworks[name])], backdrops: backdrops, seed: 1, label: label)
             return try [compositor.positive(0).subject, compositor.nearMiss(0).subject]
         }
-        let alone = try places(nil, "leaf")
-        #expect(try places("a", "leaf") == places("a", "leaf"))
-        for (found, other) in zip(try places("a", "leaf"), try places("b", "leaf")) { #expect(found != other) }
-        for (found, other) in zip(try places("a", "leaf"), alone) { #expect(found != other) }
+        let alone = try subjects(nil, "leaf")
+        #expect(try subjects("a", "leaf") == subjects("a", "leaf"))
+        for (found, other) in zip(try subjects("a", "leaf"), try subjects("b", "leaf")) { #expect(found != other) }
+        for (found, other) in zip(try subjects("a", "leaf"), alone) { #expect(found != other) }
     }
 
-    @Test("The mark lies within its circle and fills it", arguments: names)
-    func place(name: String) throws {
+    @Test("The logo lies within its circle and fills it", arguments: names)
+    func fillsCircle(name: String) throws {
         let compositor = try compositor(name, .init(span: 0.2...0.6))
         for index in 0..<9 {
             let scene = compositor.positiveScene(index)
             let with = scene.painted().image
             let without = scene.painted(showsMark: false).image
-            let place = scene.place
-            // As far out as the mark goes, in shares of the radius.
+            let region = scene.place
+            // The extent of the logo, in fractions of the radius.
             var reach: Float = 0
             for pixel in 0..<(with.width * with.height) {
                 let samples = (3 * pixel)..<(3 * pixel + 3)
                 guard largestDifference(with.samples[samples], without.samples[samples]) > 12 else { continue }
                 let (row, column) = pixel.quotientAndRemainder(dividingBy: with.width)
-                let away = Point(Float(column) + 0.5 - place.x, Float(row) + 0.5 - place.y).length
-                #expect(away <= place.span / 2 * 1.06 + 1, "\(name) \(index): \(away) of \(place.span / 2)")
-                reach = max(reach, away / (place.span / 2))
+                let away = Point(Float(column) + 0.5 - region.x, Float(row) + 0.5 - region.y).length
+                #expect(away <= region.span / 2 * 1.06 + 1, "\(name) \(index): \(away) of \(region.span / 2)")
+                reach = max(reach, away / (region.span / 2))
             }
-            // Where something is in front of it, or if it is hardly seen, it may seem smaller.
+            // An occluded or faint logo may seem smaller.
             if index % 3 == 0 { #expect(reach > 0.4, "\(name) \(index): \(reach)") }
         }
     }
 
-    @Test("Parts that meet in a pixel share it, and a part that is left blank takes away what is below")
+    @Test("Adjacent parts share a pixel, and a blank part erases the layers below")
     func layers() {
         var random = RandomStream(seed: 1, "layers")
         let plain = Inking(noise: ValueNoise(&random))
@@ -103,21 +103,21 @@ import Testing
         #expect(layer.pixels[8 * 16 + 12] == SIMD4(0, 0, 1, 1))
     }
 
-    @Test("Places lie in the frame, and spans are spread over their range by their logarithm", arguments: names)
+    @Test("Logos lie in the frame, and their spans are log-uniform over the range", arguments: names)
     func spans(name: String) throws {
         let compositor = try compositor(name, size: 64)
-        let places = (0..<60).map { compositor.positiveScene($0).place }
-        for place in places {
-            #expect((0.04 * 64 - 0.01...0.6 * 64 + 0.01).contains(place.span))
-            #expect(place.x - place.span / 2 >= -0.01 && place.x + place.span / 2 <= 64.01)
-            #expect(place.y - place.span / 2 >= -0.01 && place.y + place.span / 2 <= 64.01)
+        let regions = (0..<60).map { compositor.positiveScene($0).place }
+        for region in regions {
+            #expect((0.04 * 64 - 0.01...0.6 * 64 + 0.01).contains(region.span))
+            #expect(region.x - region.span / 2 >= -0.01 && region.x + region.span / 2 <= 64.01)
+            #expect(region.y - region.span / 2 >= -0.01 && region.y + region.span / 2 <= 64.01)
         }
         // Half of them below the geometric mean.
-        let small = places.count { $0.span < 64 * (0.04 * 0.6 as Float).squareRoot() }
+        let small = regions.count { $0.span < 64 * (0.04 * 0.6 as Float).squareRoot() }
         #expect((15...45).contains(small))
     }
 
-    @Test("A positive says where the mark is, a near miss does not")
+    @Test("A positive has the position of the logo, a hard negative has none")
     func marks() throws {
         let compositor = try compositor("crest", size: 64)
         #expect(try compositor.positive(3).mark == compositor.positiveScene(3).place)
@@ -126,7 +126,7 @@ import Testing
         #expect(Set(misses.map(\.kind)).count > 5)
     }
 
-    @Test("Pictures are as large as they should be, whatever is behind", arguments: [16, 33, 112])
+    @Test("Pictures have the requested size with any backdrop", arguments: [16, 33, 112])
     func sizes(size: Int) throws {
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "photo.png")
@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    @Test("Backdrops are the same for any number of threads, keep to the limit and name what cannot be read")
+    @Test("Backdrops do not depend on the thread count, respect the limit and list unreadable files")
     func backdrops() throws {
         try withTemporaryFolder { folder in
             var files: [URL] = []

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite("Crop and scale") struct CropAndScaleTests {
-    @Test("The result is that of Pillow") func likePillow() throws {
+    @Test("The result agrees with Pillow") func likePillow() throws {
         let vectors = try PillowVectors.load()
         let source = RasterImage(
             width: vectors.width, height: vectors.height, channels: 3, samples: [UInt8](vectors.source))
@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test("Fine detail is taken away as Pillow's antialiased filter does: the signal is 50 dB above the difference")
+    @Test("Antialiasing agrees with Pillow: the signal is 50 dB above the difference")
     func ringsLikePillow() throws {
         for resize in try PillowVectors.load().rings {
             let image = resize.rule.apply(PillowVectors.ringPicture, width: resize.width, height: resize.height)
@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test(
-        "The result is that of a plain sum over all pixels", arguments: CropAndScale.allCases,
+        "The result agrees with a direct sum over all pixels", arguments: CropAndScale.allCases,
         [(1, 1), (1, 9), (9, 1), (16, 12), (33, 40)])
     func likePlainSum(rule: CropAndScale, size: (Int, Int)) {
         for channels in [1, 3] {
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test("An image that has the size already stays the same", arguments: CropAndScale.allCases, [1, 3, 4])
+    @Test("An image of the target size does not change", arguments: CropAndScale.allCases, [1, 3, 4])
     func sameSize(rule: CropAndScale, channels: Int) {
         var image = RasterImage.noise(width: 11, height: 7, channels: channels)
         if channels == 4 { for pixel in 0..<77 { image.samples[pixel * 4 + 3] = 255 } }
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test("Centre crop keeps the middle of the longer side, scale to fit keeps all of it") func rules() {
+    @Test("Centre crop keeps the middle of the longer side, scale to fit keeps the whole image") func rules() {
         // Three squares side by side: 0, 100, 200.
         let samples = (0..<8).flatMap { _ in (0..<24).map { UInt8($0 / 8 * 100) } }
         let image = RasterImage(width: 24, height: 8, channels: 1, samples: samples)
@@ -73,14 +73,14 @@ import Testing
         #expect(filled.samples[0] < 20 && filled.samples[2] > 180)
     }
 
-    @Test("Stripes finer than the target turn grey and not into false patterns") func antialiased() {
+    @Test("Stripes finer than the target become grey without aliasing") func antialiased() {
         let stripes = RasterImage(
             width: 300, height: 4, channels: 1, samples: (0..<1200).map { $0 % 2 == 0 ? 0 : 255 })
         let shrunk = CropAndScale.scaleFill.apply(stripes, width: 40, height: 4)
         #expect(shrunk.samples.allSatisfy { (118...137).contains($0) })
     }
 
-    @Test("Hidden colours of transparent pixels do not show at edges; padding is transparent") func alpha() {
+    @Test("Colours of transparent pixels do not bleed into edges; padding is transparent") func alpha() {
         // Left: visible red; right: invisible green.
         let row: [UInt8] = (0..<8).flatMap { $0 < 4 ? [255, 0, 0, 255] : [0, 255, 0, 0] as [UInt8] }
         let image = RasterImage(width: 8, height: 1, channels: 4, samples: row)
@@ -96,7 +96,7 @@ import Testing
         #expect(padded.pixel(0, 1) == [255, 0, 0, 255])
     }
 
-    @Test("A very long image does not shrink to nothing") func extremeAspectRatio() {
+    @Test("A very long image keeps at least one pixel per side") func extremeAspectRatio() {
         let image = RasterImage(width: 3000, height: 2, filledWith: 50)
         for rule in CropAndScale.allCases {
             let scaled = rule.apply(image, width: 10, height: 10)
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test("The names in files do not change") func rawValues() {
+    @Test("The raw values stored in files do not change") func rawValues() {
         #expect(CropAndScale.allCases.map(\.rawValue) == ["center-crop", "scale-fit", "scale-fill"])
     }
 }

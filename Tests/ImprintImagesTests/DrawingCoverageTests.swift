@@ -5,7 +5,7 @@ import Testing
 @testable import ImprintImages
 @testable import ImprintSynthesis
 
-/// How much of a canvas `distance` covers, in pixels.
+/// The area of a canvas that `distance` covers, in pixels.
 private func area(size: Int, through view: View, _ distance: (Point) -> Float) -> Float {
     var canvas = Canvas(size: size)
     canvas.paint(Color(1, 1, 1), through: view, distance: distance)
@@ -14,7 +14,7 @@ private func area(size: Int, through view: View, _ distance: (Point) -> Float) -
 
 @Suite("Coverage of drawn shapes") struct DrawingCoverageTests {
     @Test(
-        "A plain disc covers πr² within 1 %, wherever its centre is",
+        "A disc covers πr² within 1 %, at any position",
         arguments: [Float(3), 7.3, 21.5], [Point(32, 32), Point(31.3, 32.8)])
     func discArea(radius: Float, center: Point) {
         let disc = DrawnShape.disc(center: .zero, radius: 1)
@@ -51,7 +51,7 @@ private func area(size: Int, through view: View, _ distance: (Point) -> Float) -
         #expect(abs(covered / (.pi * 28 * 28 * (1 - 0.64)) - 1) < 0.02)
     }
 
-    @Test("A hand-drawn outline wanders no farther than its wobble")
+    @Test("A hand-drawn outline deviates by at most its wobble")
     func wobbleIsBounded() {
         var random = RandomStream(seed: 2, "wobble")
         let inking = Inking(style: .filled, wobble: 0.05, opacity: 1, noise: ValueNoise(&random))
@@ -63,7 +63,7 @@ private func area(size: Int, through view: View, _ distance: (Point) -> Float) -
         #expect(differences.contains { $0 > 0.01 })
     }
 
-    @Test("A tilt shortens across its axis, and the near half looks larger", arguments: [Float(0), 15, 30])
+    @Test("A tilt shortens across its axis, and the near half is larger", arguments: [Float(0), 15, 30])
     func tilt(degrees: Float) {
         let disc = DrawnShape.disc(center: .zero, radius: 1)
         let view = View(center: Point(32, 32), scale: 20, axis: Point(1, 0), tiltDegrees: degrees)
@@ -76,17 +76,17 @@ private func area(size: Int, through view: View, _ distance: (Point) -> Float) -
         #expect(degrees == 0 ? abs(below.y + above.y) < 1e-4 : abs(below.y) > 1 && abs(below.y) != abs(above.y))
     }
 
-    @Test("Directions are the cosine and the sine, upwards", arguments: (-8...8).map { Float($0) * 45 })
+    @Test("Directions are cosine and sine, with y upwards", arguments: (-8...8).map { Float($0) * 45 })
     func directions(degrees: Float) {
         let direction = Point.direction(degrees: degrees)
         #expect(abs(direction.x - cos(degrees * .pi / 180)) < 1e-4)
         #expect(abs(direction.y + sin(degrees * .pi / 180)) < 1e-4)
     }
 
-    @Test("A blur keeps what there is and spreads it by its deviation", arguments: [Float(0), 0.4, 1, 2.3])
+    @Test("A blur preserves the sum and spreads it by its standard deviation", arguments: [Float(0), 0.4, 1, 2.3])
     func blur(sigma: Float) {
         var canvas = Canvas(size: 33)
-        canvas.update { _, place in abs(place.x) < 0.01 && abs(place.y) < 0.01 ? Color(1, 1, 1) : .zero }
+        canvas.update { _, point in abs(point.x) < 0.01 && abs(point.y) < 0.01 ? Color(1, 1, 1) : .zero }
         canvas.blur(sigma: sigma)
         var total: Float = 0
         var variance: Float = 0
@@ -99,17 +99,17 @@ private func area(size: Int, through view: View, _ distance: (Point) -> Float) -
         #expect(abs(variance - sigma * sigma) < 0.01)
     }
 
-    @Test("Noise has the deviation asked for")
+    @Test("Noise has the requested standard deviation")
     func noise() {
         var canvas = Canvas(size: 64)
         canvas.update { _, _ in Color(0.5, 0.5, 0.5) }
         var random = RandomStream(seed: 6, "noise")
         let samples = canvas.image(noise: 0.1, &random).samples.map { Float($0) / 255 - 0.5 }
-        let deviation = (samples.reduce(0) { $0 + $1 * $1 } / Float(samples.count)).squareRoot()
-        #expect(abs(deviation - 0.1) < 0.003)
+        let standardDeviation = (samples.reduce(0) { $0 + $1 * $1 } / Float(samples.count)).squareRoot()
+        #expect(abs(standardDeviation - 0.1) < 0.003)
     }
 
-    @Test("A contact sheet places images row by row, 4 pixels apart")
+    @Test("A contact sheet arranges images row by row, 4 pixels apart")
     func contactSheet() {
         let images = [UInt8(10), 20, 30].map { RasterImage(width: 2, height: 3, channels: 1, filledWith: $0) }
         let sheet = ContactSheet.make(images, columns: 2)

@@ -24,7 +24,7 @@ private func contents(of folder: URL) throws -> [String: Data] {
 }
 
 @Suite("Recipes") struct DrawingRecipeTests {
-    @Test("The recipe of the repository names its labels") func repositoryRecipe() throws {
+    @Test("The recipe of the repository has its labels") func repositoryRecipe() throws {
         let recipe = try DrawingRecipe(contentsOf: recipeFile)
         #expect(recipe.name == "two-circles")
         #expect(recipe.labels.map(\.name) == ["TwoCircles", "Other"])
@@ -33,17 +33,17 @@ private func contents(of folder: URL) throws -> [String: Data] {
         let drawn = recipe.labels.flatMap { $0.marks.map(\.kind) }
         let composited = (compositing.marks + compositing.nearMisses).map(\.kind)
         #expect(Set(drawn).count == drawn.count && Set(composited).count == composited.count)
-        // Made-up marks are of another recipe.
+        // Random logos are in another recipe.
         #expect(Set(drawn + composited).union([.invented]) == Set(MarkKind.allCases))
     }
 
-    @Test("A recipe survives encoding") func roundTrip() throws {
+    @Test("Encoding and decoding give the same recipe") func roundTrip() throws {
         let recipe = try DrawingRecipe(contentsOf: recipeFile)
         #expect(try JSONDecoder().decode(DrawingRecipe.self, from: JSONEncoder().encode(recipe)) == recipe)
     }
 
     @Test(
-        "An invalid field is named, with what was found and what was expected",
+        "An invalid field is an error with its path, the finding and the expectation",
         arguments: [
             ("\"format\": 1", "\"format\": 2", "format", "2"),
             ("\"size\": 128", "\"size\": 4000", "size", "4000"),
@@ -79,14 +79,14 @@ private func contents(of folder: URL) throws -> [String: Data] {
         for part in ["two-circles.json", field, value, expected] { #expect("\(error)".contains(part)) }
     }
 
-    @Test("A list in place of a recipe, or no JSON at all, is refused", arguments: ["[]", "hello", ""])
+    @Test("A list instead of a recipe, or invalid JSON, is an error", arguments: ["[]", "hello", ""])
     func notARecipe(text: String) {
         #expect(throws: DrawingError.notAnObject(file: recipeFile)) {
             try DrawingRecipe(Data(text.utf8), file: recipeFile)
         }
     }
 
-    @Test("A name is looked up in datasets/ above the folder; a path is taken as it is") func lookUp() throws {
+    @Test("A name is looked up in datasets/ of the parent folders; a path is used unchanged") func lookUp() throws {
         try withTemporaryFolder { folder in
             let datasets = folder.appending(path: "datasets")
             let deep = folder.appending(path: "a/b")
@@ -109,27 +109,28 @@ private func contents(of folder: URL) throws -> [String: Data] {
         }
     }
 
-    @Test("Images are split evenly over the labels", arguments: [(7, [4, 3]), (2, [1, 1]), (2000, [1000, 1000])])
+    @Test(
+        "Images are distributed evenly over the labels", arguments: [(7, [4, 3]), (2, [1, 1]), (2000, [1000, 1000])])
     func balance(count: Int, expected: [Int]) throws {
         let recipe = try DrawingRecipe(contentsOf: recipeFile)
         #expect(recipe.labels.indices.map { recipe.imageCount(ofLabel: $0, count: count) } == expected)
     }
 
-    @Test("A drawn folder has the same files for any number of threads, and when it is drawn again") func folder()
+    @Test("A drawn folder is the same for any number of threads and on every run") func folder()
         throws
     {
         let recipe = try recipe(replacing: "\"size\": 128", with: "\"size\": 24")
         try withTemporaryFolder { folder in
             let one = folder.appending(path: "one")
             let three = folder.appending(path: "three")
-            var told: [Int] = []
-            try recipe.write(to: one, count: 71, seed: 5, workers: Workers(1)) { told.append($0) }
+            var reported: [Int] = []
+            try recipe.write(to: one, count: 71, seed: 5, workers: Workers(1)) { reported.append($0) }
             try recipe.write(to: three, count: 71, seed: 5, workers: Workers(3))
             let files = try contents(of: one)
             #expect(try files == contents(of: three))
             #expect(files.keys.count { $0.hasPrefix("TwoCircles/") } == 36)
             #expect(files["Other/00035.jpg"] != nil && files["Other/00036.jpg"] == nil)
-            #expect(told.last == 71 && told == told.sorted())
+            #expect(reported.last == 71 && reported == reported.sorted())
 
             try FileManager.default.removeItem(at: one.appending(path: "Other/00001.jpg"))
             try recipe.write(to: one, count: 71, seed: 5, workers: Workers(2))
@@ -137,7 +138,7 @@ private func contents(of folder: URL) throws -> [String: Data] {
         }
     }
 
-    @Test("A folder that holds anything else is refused, and left as it is") func foreignFolder() throws {
+    @Test("A folder with other files is an error and does not change") func foreignFolder() throws {
         let recipe = try recipe(replacing: "\"size\": 128", with: "\"size\": 24")
         try withTemporaryFolder { folder in
             let drawn = folder.appending(path: "drawn")
@@ -158,7 +159,8 @@ private func contents(of folder: URL) throws -> [String: Data] {
         }
     }
 
-    @Test("A count below that of the labels is refused", arguments: [-1, 0, 1]) func tooFewImages(count: Int) throws {
+    @Test("A count below the number of labels is an error", arguments: [-1, 0, 1]) func tooFewImages(count: Int) throws
+    {
         let recipe = try DrawingRecipe(contentsOf: recipeFile)
         try withTemporaryFolder { folder in
             let error = #expect(throws: DrawingError.self) {

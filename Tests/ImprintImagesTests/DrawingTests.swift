@@ -6,14 +6,14 @@ import Testing
 @testable import ImprintImages
 @testable import ImprintSynthesis
 
-/// The recipe of the repository with smaller images, which are quicker to draw.
+/// The recipe of the repository with smaller images, which are faster to draw.
 private func smallRecipe(size: Int = 40) throws -> DrawingRecipe {
     let file = packageFolder.appending(path: "datasets/two-circles.json")
     let json = try String(contentsOf: file, encoding: .utf8)
     return try DrawingRecipe(Data(json.replacing("\"size\": 128", with: "\"size\": \(size)").utf8), file: file)
 }
 
-/// Radii and centres of the parts of a mark of discs.
+/// The radii and centres of the parts of a logo of discs.
 private func discs(of mark: Mark) -> [(center: Point, radius: Float)] {
     mark.parts.joined().compactMap {
         if case .disc(let center, let radius) = $0 { (center, radius) } else { nil }
@@ -21,7 +21,7 @@ private func discs(of mark: Mark) -> [(center: Point, radius: Float)] {
 }
 
 @Suite("Drawn images") struct DrawingTests {
-    @Test("The same seed, label and index give the same image; any other gives another")
+    @Test("The same seed, label and index give the same image; any other values give another image")
     func imagesFollowFromTheirNumbers() throws {
         let recipe = try smallRecipe()
         let image = recipe.draw(label: 0, index: 3, seed: 7)
@@ -32,7 +32,7 @@ private func discs(of mark: Mark) -> [(center: Point, radius: Float)] {
         #expect(image.width == 40 && image.height == 40 && image.channels == 3)
     }
 
-    @Test("A drawing has every kind of mark that its label lists, and no other")
+    @Test("Drawings have all kinds of logo that their label lists, and no other")
     func kindsFollowTheRecipe() throws {
         let recipe = try smallRecipe()
         for (label, content) in recipe.labels.enumerated() {
@@ -41,17 +41,17 @@ private func discs(of mark: Mark) -> [(center: Point, radius: Float)] {
         }
     }
 
-    @Test("A mark with a number is the same in every picture, and another than that of any other number")
+    @Test("A logo with a number is the same in every picture and differs from that of any other number")
     func numberedMarks() throws {
         let recipe = try DrawingRecipe(contentsOf: packageFolder.appending(path: "datasets/marks.json"))
         let marks = recipe.labels.indices.map { label in
             (0..<3).map { Drawing(recipe, label: label, index: $0, seed: 5).mark }
         }
         #expect(marks.allSatisfy { $0[0] == $0[1] && $0[1] == $0[2] && !$0[0].parts.isEmpty })
-        for (place, mark) in marks.enumerated() { #expect(!marks[..<place].contains(mark)) }
+        for (index, mark) in marks.enumerated() { #expect(!marks[..<index].contains(mark)) }
     }
 
-    @Test("Two circles are two discs of about 2:1, the small one up and to a side, and they do not touch")
+    @Test("Two circles are two discs of about 2:1, the small one above and beside the large one, without touching")
     func twoCirclesAreWhatTheirNameSays() throws {
         let recipe = try smallRecipe()
         var sides: Set<Bool> = []
@@ -71,7 +71,7 @@ private func discs(of mark: Mark) -> [(center: Point, radius: Float)] {
     }
 
     @Test(
-        "No near-miss made of two discs comes near to two circles",
+        "No hard negative of two discs resembles two circles",
         arguments: [MarkKind.equalDiscs, .tinyDot, .smallBelow, .farApart, .overlapping])
     func nearMissesStayClear(kind: MarkKind) throws {
         var random = RandomStream(seed: 3, "near-misses")
@@ -89,7 +89,7 @@ private func discs(of mark: Mark) -> [(center: Point, radius: Float)] {
     }
 
     @Test(
-        "No near miss to composite is like two circles by hand, however it is turned",
+        "No composited hard negative resembles hand-drawn two circles in any rotation",
         arguments: [
             MarkKind.equalDiscs, .similarDiscs, .tinyDot, .smallDot, .apart, .farApart, .overlapping, .touching,
         ])
@@ -125,7 +125,7 @@ private func discs(of mark: Mark) -> [(center: Point, radius: Float)] {
         }
     }
 
-    @Test("Every mark fits a circle of radius 1 around the origin", arguments: MarkKind.allCases)
+    @Test("Every logo fits a circle of radius 1 around the origin", arguments: MarkKind.allCases)
     func marksFit(kind: MarkKind) {
         var random = RandomStream(seed: 4, "marks")
         for _ in 0..<50 {
@@ -135,7 +135,7 @@ private func discs(of mark: Mark) -> [(center: Point, radius: Float)] {
         }
     }
 
-    @Test("Ink stands out against what is behind it, darker or lighter as asked", arguments: [false, true])
+    @Test("Ink has contrast to its background, darker or lighter as requested", arguments: [false, true])
     func inkStandsOut(hasPlate: Bool) {
         for index in 0..<400 {
             var random = RandomStream(seed: 5, "palette", index)
@@ -150,7 +150,7 @@ private func discs(of mark: Mark) -> [(center: Point, radius: Float)] {
         }
     }
 
-    @Test("A nearest-mean classifier of thumbnails hardly tells the labels apart")
+    @Test("A nearest-mean classifier of thumbnails hardly separates the labels")
     func labelsDoNotDifferInTheMean() throws {
         let recipe = try smallRecipe(size: 16)
         func images(seed: UInt64) -> [[[Float]]] {
@@ -159,7 +159,7 @@ private func discs(of mark: Mark) -> [(center: Point, radius: Float)] {
             }
         }
         let means = images(seed: 1).map { images in
-            (0..<images[0].count).map { place in images.reduce(0) { $0 + $1[place] } / Float(images.count) }
+            (0..<images[0].count).map { index in images.reduce(0) { $0 + $1[index] } / Float(images.count) }
         }
         func distance(_ a: [Float], _ b: [Float]) -> Float {
             zip(a, b).reduce(0) { $0 + ($1.0 - $1.1) * ($1.0 - $1.1) }

@@ -9,7 +9,7 @@ private func recipe(_ name: String) throws -> DrawingRecipe {
     try DrawingRecipe(contentsOf: packageFolder.appending(path: "datasets/\(name).json"))
 }
 
-/// 1 or 0 for each property that a user has or has not, the style of the ink first.
+/// The properties of a user as 1 or 0, the style of the ink first.
 private func properties(_ shares: DrawingRecipe.Shares) -> [Float] {
     [
         shares.outlined, shares.hatched, shares.worn, shares.handDrawn, shares.plate, shares.lightInk, shares.twoColors,
@@ -18,7 +18,7 @@ private func properties(_ shares: DrawingRecipe.Shares) -> [Float] {
 }
 
 @Suite("Drawn users") struct DrawnUserTests {
-    @Test("The same number is the same user, with own pictures under the names of the recipe")
+    @Test("The same number gives the same user, with individual pictures under the labels of the recipe")
     func sameNumber() throws {
         let recipe = try recipe("two-circles")
         let user = recipe.ofUser(7)
@@ -30,7 +30,7 @@ private func properties(_ shares: DrawingRecipe.Shares) -> [Float] {
         #expect(user.labels[0].marks.map(\.kind) == [.looseTwoCircles])
     }
 
-    @Test("Users differ in their marks, styles, ranges and seeds")
+    @Test("Users differ in their logos, styles, ranges and seeds")
     func usersDiffer() throws {
         let recipe = try recipe("two-circles")
         let users = (1...50).map(recipe.ofUser)
@@ -39,16 +39,16 @@ private func properties(_ shares: DrawingRecipe.Shares) -> [Float] {
         #expect(Set(users.map { $0.ranges.rotationDegrees }).count == 50)
         #expect(Set(users.map { $0.labels[1].marks.map(\.kind) }).count > 40)
         #expect(Set(users.map { properties($0.shares) }).count > 25)
-        // Every property is one that some have and some have not.
-        for place in properties(recipe.shares).indices {
-            let count = users.count { properties($0.shares)[place] == 1 }
-            #expect((1..<49).contains(count), "\(count) have property \(place)")
+        // Some users have each property and some do not.
+        for index in properties(recipe.shares).indices {
+            let count = users.count { properties($0.shares)[index] == 1 }
+            #expect((1..<49).contains(count), "\(count) have property \(index)")
         }
         let logos = users.map { Drawing($0, label: 0, index: 0, seed: 1).mark }
-        for (place, logo) in logos.enumerated() { #expect(!logos[..<place].contains(logo)) }
+        for (index, logo) in logos.enumerated() { #expect(!logos[..<index].contains(logo)) }
     }
 
-    @Test("A user has one style of ink, each property always or never, and a part of each range")
+    @Test("A user has one style of ink, has each property always or never, and uses a part of each range")
     func oneStyle() throws {
         let recipe = try recipe("two-circles")
         for user in (1...50).map(recipe.ofUser) {
@@ -65,7 +65,7 @@ private func properties(_ shares: DrawingRecipe.Shares) -> [Float] {
         }
     }
 
-    @Test("A user's marks are the same in every picture, and with every seed", arguments: [1, 2, 3, 4, 5])
+    @Test("A user's logos are the same in every picture and with every seed", arguments: [1, 2, 3, 4, 5])
     func sameMarks(number: Int) throws {
         let user = try recipe("two-circles").ofUser(number)
         for (label, content) in user.labels.enumerated() {
@@ -79,7 +79,7 @@ private func properties(_ shares: DrawingRecipe.Shares) -> [Float] {
         }
     }
 
-    @Test("Near misses are two or three kinds, none of the logo's, at least one that the labels do not show")
+    @Test("Hard negatives are of two or three kinds, never the logo's, and at least one is not in the labels")
     func nearMisses() throws {
         let recipe = try recipe("two-circles")
         let allowed = Set(try #require(recipe.compositing).nearMisses.map(\.kind))
@@ -96,7 +96,7 @@ private func properties(_ shares: DrawingRecipe.Shares) -> [Float] {
         #expect(all == allowed)
     }
 
-    @Test("Near misses leave out what the first label shows, and nothing, unless there is nothing else")
+    @Test("Hard negatives exclude the kinds of the first label and nothing, unless there is no other kind")
     func ownMarks() throws {
         func user(_ logo: [MarkKind], _ others: [MarkKind]) throws -> [[MarkKind]] {
             let shapes = try recipe("shapes")
@@ -113,7 +113,7 @@ private func properties(_ shares: DrawingRecipe.Shares) -> [Float] {
         #expect(try user([.ring], [.nothing]) == [[.ring], [.nothing]])
     }
 
-    @Test("The recipe of a user is one that could be read", arguments: ["two-circles", "shapes", "marks"])
+    @Test("The recipe of a user is valid", arguments: ["two-circles", "shapes", "marks"])
     func valid(name: String) throws {
         let recipe = try recipe(name)
         for user in [1, 2, 3, 100_000].map(recipe.ofUser) {
@@ -123,7 +123,7 @@ private func properties(_ shares: DrawingRecipe.Shares) -> [Float] {
         }
     }
 
-    @Test("Labels that are logos of their own keep their kinds and numbers")
+    @Test("Labels that are separate logos keep their kinds and numbers")
     func moreThanTwoLabels() throws {
         let shapes = try recipe("shapes")
         let user = shapes.ofUser(4)

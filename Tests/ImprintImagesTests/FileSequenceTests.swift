@@ -13,19 +13,19 @@ import Testing
             ("DSC 5 of 9.jpg", "DSC 5 of ", 9), ("IMG_12_edited.jpg", "IMG_", 12), ("2024/a.1.2.jpg", "2024/a.1.", 2),
             ("photo7", "photo", 7),
         ])
-    func places(path: String, series: String, number: Int) {
-        let expected: SequencePlace? = SequencePlace(series: series, number: number)
-        #expect(SequencePlace(path) == expected)
+    func positions(path: String, series: String, number: Int) {
+        let expected: SequencePosition? = SequencePosition(series: series, number: number)
+        #expect(SequencePosition(path) == expected)
     }
 
     @Test(
-        "Names without a number have no place",
+        "Names without a number have no position",
         arguments: ["cat.jpg", "", "3/cat.jpg", "a99999999999999999999.jpg", "٣.jpg"])
-    func noPlace(path: String) {
-        #expect(SequencePlace(path) == nil)
+    func noPosition(path: String) {
+        #expect(SequencePosition(path) == nil)
     }
 
-    @Test("A series goes on over labels, unless a number occurs twice") func labels() throws {
+    @Test("A series spans labels unless a number occurs twice") func labels() throws {
         try withTemporaryFolder { root in
             for path in [
                 "a/IMG_1.jpg", "b/IMG_2.jpg", "a/x/IMG_3.jpg", "b/x/IMG_4.jpg", "a/P7.jpg", "b/P7.jpg", "b/P8.jpg",
@@ -36,11 +36,11 @@ import Testing
                 try Data().write(to: file)
             }
             let folder = try ImageFolder(at: root)
-            let places = SequencePlace.places(in: [folder])
+            let positions = SequencePosition.positions(in: [folder])
             let series = Dictionary(
                 zip(
                     folder.items.map { $0.url.pathComponents.suffix(2).joined(separator: "/") },
-                    places.map { $0?.series }),
+                    positions.map { $0?.series }),
                 uniquingKeysWith: { first, _ in first })
             #expect(series["a/IMG_1.jpg"] == series["b/IMG_2.jpg"])
             #expect(series["x/IMG_3.jpg"] == series["x/IMG_4.jpg"])

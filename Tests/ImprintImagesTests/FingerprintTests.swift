@@ -6,7 +6,7 @@ import Testing
 @testable import ImprintSynthesis
 
 extension RasterImage {
-    /// A picture of soft patches of colour with some detail, another one for each seed.
+    /// A picture of soft patches of colour with some detail, different for each seed.
     static func scene(_ seed: UInt64, width: Int = 96, height: Int = 72) -> RasterImage {
         func noise(_ columns: Int, _ rows: Int, seed: UInt64) -> RasterImage {
             CropAndScale.scaleFill.apply(
@@ -14,13 +14,13 @@ extension RasterImage {
         }
         var scene = noise(5, 4, seed: seed)
         let detail = noise(20, 16, seed: seed + 1_000_000)
-        for place in scene.samples.indices {
-            scene.samples[place] = UInt8((3 * Int(scene.samples[place]) + Int(detail.samples[place])) / 4)
+        for index in scene.samples.indices {
+            scene.samples[index] = UInt8((3 * Int(scene.samples[index]) + Int(detail.samples[index])) / 4)
         }
         return scene
     }
 
-    /// The part of the picture from so far right and down on, as large as given.
+    /// Crops the picture at an offset from the upper left corner.
     func part(left: Int, top: Int, width: Int, height: Int) -> RasterImage {
         var part = RasterImage(width: width, height: height, channels: channels)
         for y in 0..<height {
@@ -34,12 +34,12 @@ extension RasterImage {
 }
 
 @Suite("Fingerprint") struct FingerprintTests {
-    /// The fewest differing bits in any turn.
+    /// The minimum number of differing bits over all turns.
     private func hashDistance(_ a: Fingerprint, _ b: Fingerprint) -> Int {
         b.turnedHashes.map { ($0 ^ a.hash).nonzeroBitCount }.min() ?? 64
     }
 
-    @Test("A picture is found in all turns and mirror images", arguments: Orientation.allCases)
+    @Test("A picture matches its rotations and mirror images", arguments: Orientation.allCases)
     func turns(orientation: Orientation) throws {
         let image = RasterImage.scene(3)
         let (upright, turned) = (Fingerprint(image), Fingerprint(orientation.upright(image)))
@@ -47,13 +47,13 @@ extension RasterImage {
             Fingerprint.turns.first { (turned.turnedHashes[$0] ^ upright.hash).nonzeroBitCount <= 2 })
         #expect(abs(upright.layoutDistance(to: turned, turn: turn)) < 0.01)
         #expect((turn == 0) == (orientation == .up))
-        // The turns are those of the hash and of the layout alike.
+        // Hash and layout use the same turns.
         for other in Fingerprint.turns where other != turn {
             #expect(upright.layoutDistance(to: turned, turn: other) > 0.1)
         }
     }
 
-    @Test("Compression, size, exposure and a slight crop change little") func robust() throws {
+    @Test("Compression, size, exposure and a slight crop have little effect") func robust() throws {
         let image = RasterImage.scene(5, width: 300, height: 200)
         let original = Fingerprint(image)
         let bytes = try ImageFile.encodeJPEG(image, quality: 40)
@@ -68,23 +68,23 @@ extension RasterImage {
         }
     }
 
-    @Test("Other pictures are far away") func different() {
+    @Test("Different pictures have large distances") func different() {
         let scenes = (0..<12).map { Fingerprint(.scene($0 + 100)) }
         for first in scenes.indices {
-            #expect(scenes[first].lookDistance(to: scenes[first]) < 0.001)
+            #expect(scenes[first].appearanceDistance(to: scenes[first]) < 0.001)
             for second in scenes.indices where second != first {
                 #expect(scenes[first].layoutDistance(to: scenes[second]) > 0.3)
-                #expect(scenes[first].lookDistance(to: scenes[second]) > 0.1)
+                #expect(scenes[first].appearanceDistance(to: scenes[second]) > 0.1)
             }
         }
     }
 
-    @Test("A part of a view looks more like another part than like another view") func views() {
+    @Test("Two parts of one view are more similar than parts of two views") func views() {
         func part(_ seed: Int, left: Int) -> Fingerprint {
             Fingerprint(.scene(UInt64(seed), width: 160, height: 80).part(left: left, top: 0, width: 120, height: 80))
         }
-        let alike = (0..<12).count { part($0, left: 0).lookDistance(to: part($0, left: 20)) < 0.3 }
-        let unlike = (0..<12).count { part($0, left: 0).lookDistance(to: part($0 + 50, left: 0)) > 0.3 }
+        let alike = (0..<12).count { part($0, left: 0).appearanceDistance(to: part($0, left: 20)) < 0.3 }
+        let unlike = (0..<12).count { part($0, left: 0).appearanceDistance(to: part($0 + 50, left: 0)) > 0.3 }
         #expect(alike >= 10 && unlike >= 10, "\(alike), \(unlike)")
     }
 

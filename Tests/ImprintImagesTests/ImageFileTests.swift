@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Image files") struct ImageFileTests {
     @Test(
-        "What is no image is named",
+        "Errors describe files that are not images",
         arguments: [
             ([], "an empty file"), (Array("hello\n".utf8), "text"), (Array("gr\u{fc}\u{df}e".utf8), "text"),
             (Array("<!DOCTYPE html><html><body>404".utf8), "a web page (HTML)"),
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test(
-        "Images of other kinds are named",
+        "Errors name unsupported image formats",
         arguments: [
             ([0, 0, 0, 24] + Array("ftypavif".utf8), "AVIF"), (Array("GIF89a".utf8), "GIF"),
             (Array("II*\0....".utf8), "TIFF"), (Array("MM\0*....".utf8), "TIFF"),
@@ -37,13 +37,13 @@ import Testing
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "photo.png")
             try Data(content).write(to: url)
-            #expect(throws: ImageError.unsupported(file: url, what: name)) { try ImageFile.decode(url) }
-            #expect("\(ImageError.unsupported(file: url, what: name))".contains("Convert it to JPEG, PNG or WebP"))
+            #expect(throws: ImageError.unsupported(file: url, found: name)) { try ImageFile.decode(url) }
+            #expect("\(ImageError.unsupported(file: url, found: name))".contains("Convert it to JPEG, PNG or WebP"))
         }
     }
 
     #if !HEIC
-        @Test("A build without HEIC says so") func withoutHEIC() throws {
+        @Test("A build without HEIC reports it") func withoutHEIC() throws {
             try withTemporaryFolder { folder in
                 let url = folder.appending(path: "photo.heic")
                 try Data([0, 0, 0, 24] + Array("ftypheic".utf8) + [0, 0, 0, 0]).write(to: url)
@@ -57,7 +57,7 @@ import Testing
         }
     #endif
 
-    @Test("What is no file cannot be read, and is not waited for") func unreadable() throws {
+    @Test("Folders, pipes and missing files are errors, without blocking") func unreadable() throws {
         try withTemporaryFolder { folder in
             try FileManager.default.createSymbolicLink(
                 atPath: folder.appending(path: "device").path, withDestinationPath: "/dev/zero")
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test("A written image is read again, whatever its name is made of", arguments: ["a.png", "ü %20 b.PNG"])
+    @Test("A written image is read again under unusual names", arguments: ["a.png", "ü %20 b.PNG"])
     func writtenAndRead(name: String) throws {
         try withTemporaryFolder { folder in
             let image = RasterImage.noise(width: 5, height: 4, channels: 4)
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test("A written image has the format that its name asks for", arguments: ["a.jpg", "a.JPEG", "a.png"])
+    @Test("A written image has the format of its file extension", arguments: ["a.jpg", "a.JPEG", "a.png"])
     func formatByName(name: String) throws {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: name)
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test("A name or a place that does not fit is refused and leaves no file") func unwritable() throws {
+    @Test("An invalid extension or folder is an error and leaves no file") func unwritable() throws {
         try withTemporaryFolder { folder in
             let image = RasterImage(width: 1, height: 1)
             #expect { try ImageFile.write(image, to: folder.appending(path: "a.webp")) } throws: {

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite("Image folder") struct ImageFolderTests {
-    /// Makes files of the given relative paths, each holding its own path, and folders of those that end in "/".
+    /// Creates files at the given relative paths, each with its path as content; paths that end in "/" become folders.
     private func withFiles<Result>(_ paths: [String], _ body: (URL) throws -> Result) throws -> Result {
         try withTemporaryFolder { root in
             for path in paths {
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test("Labels that no image bears come last; nothing else changes") func addedLabels() throws {
+    @Test("Labels without images come last; nothing else changes") func addedLabels() throws {
         try withFiles(["b/2.jpg", "c/1.jpg"]) { root in
             let folder = try ImageFolder(at: root)
             let more = folder.adding(labels: ["a", "c"])
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test("Hidden files do not exist; other files are counted; sub-folders belong to their class") func contents()
+    @Test("Hidden files are skipped; other files are listed; sub-folders belong to their class") func contents()
         throws
     {
         let paths = [
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test("An image whose name says nothing is found by its content") func byContent() throws {
+    @Test("An image without an extension is found by its content") func byContent() throws {
         try withFiles(["a/1.jpg", "b/2.jpg"]) { root in
             for name in ["a/IMG_0001", "b/photo.dat"] {
                 try Data(ImageFile.encodePNG(RasterImage(width: 1, height: 1))).write(to: root.appending(path: name))
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test("Links to files and to the folders of classes are followed, further down they are not") func links() throws {
+    @Test("Links to files and class folders are followed, links to deeper folders are not") func links() throws {
         try withFiles(["elsewhere/1.jpg", "root/a/2.jpg"]) { base in
             let root = base.appending(path: "root")
             for (link, destination) in [
@@ -90,42 +90,42 @@ import Testing
         }
     }
 
-    @Test("A folder of no use is refused, and the error says why") func refused() throws {
+    @Test("An unusable folder is an error that names the reason") func refused() throws {
         func expectError(
-            _ paths: [String], _ expected: (URL) -> ImageError, says words: String..., minimumClasses: Int = 2,
+            _ paths: [String], _ expected: (URL) -> ImageError, text fragments: String..., minimumClasses: Int = 2,
             at path: String = ""
         ) throws {
             try withFiles(paths) { root in
                 let url = path.isEmpty ? root : root.appending(path: path)
                 #expect(throws: expected(url)) { try ImageFolder(at: url, minimumClasses: minimumClasses) }
                 let text = "\(expected(url))"
-                for word in words + [url.lastPathComponent] { #expect(text.contains(word), "\(text)") }
+                for fragment in fragments + [url.lastPathComponent] { #expect(text.contains(fragment), "\(text)") }
             }
         }
-        try expectError([], { .missingFolder(folder: $0) }, says: "does not exist", at: "absent")
-        try expectError(["a.jpg"], { .notAFolder(file: $0) }, says: "is a file", at: "a.jpg")
-        try expectError([], { .emptyFolder(folder: $0) }, says: "one sub-folder")
-        try expectError([".DS_Store", "notes.txt"], { .emptyFolder(folder: $0) }, says: "one sub-folder")
+        try expectError([], { .missingFolder(folder: $0) }, text: "does not exist", at: "absent")
+        try expectError(["a.jpg"], { .notAFolder(file: $0) }, text: "is a file", at: "a.jpg")
+        try expectError([], { .emptyFolder(folder: $0) }, text: "one sub-folder")
+        try expectError([".DS_Store", "notes.txt"], { .emptyFolder(folder: $0) }, text: "one sub-folder")
         try expectError(
-            ["1.jpg", "2.png", "notes.txt"], { .noClassFolders(folder: $0, images: 2) }, says: "2 images", "per label")
+            ["1.jpg", "2.png", "notes.txt"], { .noClassFolders(folder: $0, images: 2) }, text: "2 images", "per label")
         try expectError(
-            ["only/1.jpg"], { .tooFewClasses(folder: $0, found: ["only"], minimum: 2) }, says: "only", "1 of at least 2"
+            ["only/1.jpg"], { .tooFewClasses(folder: $0, found: ["only"], minimum: 2) }, text: "only", "1 of at least 2"
         )
         try expectError(
-            ["a/1.jpg", "none/"], { .classWithoutImages(folder: $0, label: "none") }, says: "\"none\"")
+            ["a/1.jpg", "none/"], { .classWithoutImages(folder: $0, label: "none") }, text: "\"none\"")
         try expectError(
-            ["a/1.jpg", "none/notes.txt"], { .classWithoutImages(folder: $0, label: "none") }, says: "no images")
+            ["a/1.jpg", "none/notes.txt"], { .classWithoutImages(folder: $0, label: "none") }, text: "no images")
     }
 
-    @Test("One class is enough where that is asked for") func oneClass() throws {
+    @Test("One class is enough if requested") func oneClass() throws {
         try withFiles(["only/1.jpg"]) { root in
             let folder = try ImageFolder(at: root, minimumClasses: 1)
             #expect(folder.labels == ["only"])
         }
     }
 
-    @Test("Folders whose names look the same are refused, however they are composed") func equalNames() throws {
-        // Some file systems compose names as they like, and cannot hold both.
+    @Test("Folder names that differ only in Unicode normalization are an error") func equalNames() throws {
+        // Some file systems normalize names and cannot hold both.
         try withFiles(["caf\u{E9}/1.jpg", "cafe\u{301}/2.jpg", "tea/3.jpg"]) { root in
             guard try FileManager.default.contentsOfDirectory(atPath: root.path).count == 3 else { return }
             let error = #expect(throws: ImageError.self) { try ImageFolder(at: root) }
@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    @Test("The digest depends on names and sizes, and on nothing else") func digest() throws {
+    @Test("The digest depends only on names and sizes") func digest() throws {
         func digest(_ paths: [String], change: (URL) throws -> Void = { _ in }) throws -> String {
             try withFiles(paths) { root in
                 try change(root)
@@ -151,7 +151,7 @@ import Testing
     }
 
     @Test(
-        "A name that is not UTF-8 is an error that names the folder and the name, and not a photo or label less",
+        "A name that is not UTF-8 is an error, so no photo or label is silently missing",
         arguments: ["caf\\351", "a/gr\\374n.png", "a/deep\\377/1.png"])
     func namesOfOtherEncodings(path: String) throws {
         try withTemporaryFolder { folder in
@@ -161,7 +161,7 @@ import Testing
                 name=$(printf '\(path)'); case "$name" in *.png) mkdir -p "$(dirname "$name")"; cp b/1.png "$name";; *) mkdir "$name";; esac
                 """
             let made = try run(URL(filePath: "/bin/sh"), ["-c", script], folder: folder)
-            // Some file systems have no such names.
+            // Some file systems do not allow such names.
             guard made.status == 0 else { return }
             let error = #expect(throws: ImageError.self) { try ImageFolder(at: folder) }
             guard case .undecodableName(_, let name) = error else {
@@ -169,7 +169,7 @@ import Testing
                 return
             }
             #expect(name.contains("\\x") && error?.description.contains("Rename it") == true)
-            // Hidden ones do not count.
+            // Hidden files are skipped.
             try withTemporaryFolder { other in
                 try write(.scene(1), to: other.appending(path: "a/1.png"))
                 let hidden = try run(URL(filePath: "/bin/sh"), ["-c", "touch \".$(printf 'x\\351')\""], folder: other)

@@ -6,10 +6,10 @@ import Testing
 @testable import ImprintImages
 @testable import ImprintSynthesis
 
-/// The groups of a real set of photos, against groups that were made with knowledge of the scenes.
+/// The groups of a real set of photos, compared with groups made by hand from the scenes.
 @Suite("Groups of reference photos", .enabled(if: ReferenceData.has("data/viget-groups.json")))
 struct ImageGroupsReferenceTests {
-    @Test("Pairs of one group show one scene, and a split by groups leaks less") func pairs() throws {
+    @Test("Pairs of a group show the same scene, and a split by groups leaks less") func pairs() throws {
         let data = ReferenceData.folder.appending(path: "data")
         let folder = try ImageFolder(at: data.appending(path: "viget-train"))
         let names = folder.items.map { $0.url.pathComponents.suffix(2).joined(separator: "/") }
@@ -28,20 +28,20 @@ struct ImageGroupsReferenceTests {
             }
         }
         let all = pairs(Dictionary(grouping: scenes.indices) { scenes[$0] }.values.map { $0 }).count
-        // Near-duplicates are few and right; bursts are what can be seen without knowing what is in a photo.
+        // Near-duplicates are few and correct; bursts are similar photos even without knowledge of their content.
         let near = pairs(groups.nearDuplicates)
         #expect(near.count >= 70 && near.right == near.count, "\(near)")
         let found = pairs(groups.groups)
         #expect(Double(found.right) >= 0.65 * Double(found.count), "\(found)")
         #expect(Double(found.right) >= 0.2 * Double(all), "\(found) of \(all)")
 
-        // The scenes of how many validation photos are trained on too, in all: at random and by groups.
-        let places = Dictionary(uniqueKeysWithValues: folder.items.enumerated().map { ($1, $0) })
+        // The number of validation photos whose scene is also in the training set, for a random split and a split by groups.
+        let indices = Dictionary(uniqueKeysWithValues: folder.items.enumerated().map { ($1, $0) })
         func leaks(_ groups: ImageGroups?) -> Int {
             (0..<5 as Range<UInt64>).reduce(0) { sum, seed in
                 let (training, validation) = folder.split(.fraction(0.2), seed: seed, groups: groups)
-                let trained = Set(training.compactMap { places[$0].map { scenes[$0] } })
-                return sum + validation.count { item in places[item].map { trained.contains(scenes[$0]) } ?? false }
+                let trained = Set(training.compactMap { indices[$0].map { scenes[$0] } })
+                return sum + validation.count { item in indices[item].map { trained.contains(scenes[$0]) } ?? false }
             }
         }
         let (random, grouped) = (leaks(nil), leaks(groups))

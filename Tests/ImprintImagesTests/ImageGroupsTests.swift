@@ -6,7 +6,7 @@ import Testing
 @testable import ImprintImages
 @testable import ImprintSynthesis
 
-/// Writes a picture, with the folders that its path needs.
+/// Writes a picture, and creates the folders of its path.
 func write(_ image: RasterImage, to file: URL, original: String? = nil) throws {
     try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
     guard let original else { return try ImageFile.write(image, to: file) }
@@ -21,7 +21,7 @@ func write(_ image: RasterImage, to file: URL, original: String? = nil) throws {
         return lists.map { $0.map { items[$0].url.deletingPathExtension().lastPathComponent } }
     }
 
-    @Test("Copies, near-duplicates and turned pictures are found under any name and label") func duplicates() throws {
+    @Test("Copies, near-duplicates and rotated pictures are found under any name and label") func duplicates() throws {
         try withTemporaryFolder { root in
             let scenes = (0..<6).map { RasterImage.scene(UInt64($0) + 20) }
             for (index, scene) in scenes.enumerated() {
@@ -38,7 +38,7 @@ func write(_ image: RasterImage, to file: URL, original: String? = nil) throws {
             let folder = try ImageFolder(at: root)
             var read: [Int] = []
             let groups = ImageGroups([folder], workers: Workers(2)) { read.append($0) }
-            // What cannot be read can be a copy all the same.
+            // Unreadable files can be copies too.
             #expect(names([folder], groups.copies) == [["x0", "copy"], ["note", "other"]])
             let expected = [
                 ["x0", "copy"], ["x10", "compressed"], ["x20", "turned"], ["x30", "mirrored"], ["note", "other"],
@@ -68,7 +68,7 @@ func write(_ image: RasterImage, to file: URL, original: String? = nil) throws {
         }
     }
 
-    /// How many pairs of one group are of one scene, and how many are not.
+    /// The number of pairs in the same group with the same scene and with different scenes.
     private func pairs(_ folder: ImageFolder, _ groups: ImageGroups, scene: (String) -> Int) -> (right: Int, wrong: Int)
     {
         var (right, wrong) = (0, 0)
@@ -82,20 +82,20 @@ func write(_ image: RasterImage, to file: URL, original: String? = nil) throws {
         return (right, wrong)
     }
 
-    @Test("Neighbours by number are one group over labels, as far as they look alike") func numbers() throws {
+    @Test("Neighbours by number form a group across labels if they look alike") func numbers() throws {
         try withTemporaryFolder { root in
             try writeWalk(to: root, name: { "IMG_\(1000 + 4 * $0 + $1).png" })
             let folder = try ImageFolder(at: root)
             let groups = ImageGroups([folder], workers: Workers(1))
             let (right, wrong) = pairs(folder, groups) { (Int($0.dropFirst(4)) ?? 0) / 4 }
-            // Two scenes may be taken for one.
+            // Two scenes may look alike.
             #expect(right >= 30 && wrong <= 9, "\(right) of 36 pairs, \(wrong) wrong ones")
             #expect(groups.nearDuplicates.count <= 2)
             #expect(groups.groups == ImageGroups([folder], workers: Workers(3)).groups)
         }
     }
 
-    @Test("Numbers that mean nothing join nothing") func meaninglessNumbers() throws {
+    @Test("Uninformative numbers are ignored") func meaninglessNumbers() throws {
         try withTemporaryFolder { root in
             // Pictures of one scene are twelve numbers apart.
             try writeWalk(to: root, name: { "\(12 * $1 + $0).png" })
@@ -105,7 +105,7 @@ func write(_ image: RasterImage, to file: URL, original: String? = nil) throws {
         }
     }
 
-    @Test("Photos taken within seconds of each other are one group, as far as they look alike") func times() throws {
+    @Test("Photos taken within seconds of each other form a group if they look alike") func times() throws {
         try withTemporaryFolder { root in
             let letters = Array("abcdefghijklmnop")
             try writeWalk(
@@ -118,7 +118,7 @@ func write(_ image: RasterImage, to file: URL, original: String? = nil) throws {
         }
     }
 
-    @Test("Several folders are compared as one") func folders() throws {
+    @Test("Several folders are compared as if they were one") func folders() throws {
         try withTemporaryFolder { root in
             for scene in 0..<4 {
                 try write(.scene(UInt64(scene)), to: root.appending(path: "train/a/t\(10 * scene).png"))
@@ -132,7 +132,7 @@ func write(_ image: RasterImage, to file: URL, original: String? = nil) throws {
         }
     }
 
-    @Test("Sets grow together whatever the order of the pairs") func unionFind() {
+    @Test("Union-find does not depend on the order of the pairs") func unionFind() {
         for pairs in [[(0, 1), (1, 2), (4, 5)], [(5, 4), (2, 1), (2, 0), (0, 1)]] {
             var union = UnionFind(count: 6)
             for (a, b) in pairs { union.join(a, b) }

@@ -14,7 +14,7 @@ import Testing
         }
     }
 
-    @Test("Size and orientation are those of the stored picture") func jpeg() throws {
+    @Test("Size and orientation describe the stored picture") func jpeg() throws {
         let jpeg = inserting(
             0xE1, Array("Exif\0\0".utf8) + exif(orientation: 6, isBigEndian: false),
             into: try ImageFile.encodeJPEG(.scene(1, width: 50, height: 30)))
@@ -23,7 +23,7 @@ import Testing
         #expect(found.orientation == .right && !found.isAnimated)
     }
 
-    @Test("An animated PNG is one", arguments: [false, true]) func animated(isAnimated: Bool) throws {
+    @Test("An animated PNG is reported as animated", arguments: [false, true]) func animated(isAnimated: Bool) throws {
         let bytes = png(
             width: 3, height: 2, colorType: 0, rows: [[1, 2, 3], [4, 5, 6]],
             extra: isAnimated ? [("acTL", [0, 0, 0, 2, 0, 0, 0, 0])] : [])
@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test(
-        "What is no image, or has a damaged beginning, has none",
+        "Files that are not images or have a damaged header are errors",
         arguments: [
             Array("text".utf8), [0xFF, 0xD8, 0xFF], [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A],
             Array("RIFF\0\0\0\0WEBP".utf8), [0, 0, 0, 24] + Array("ftypheic".utf8), Array("GIF89a".utf8),

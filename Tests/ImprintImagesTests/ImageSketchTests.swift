@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test(
-        "A subject outside the square in the middle is seen",
+        "A subject outside the central square is detected",
         arguments: [
             (160, 80, 5..<35, 20..<60, true), (160, 80, 65..<95, 20..<60, false), (80, 160, 20..<60, 125..<155, true),
             (80, 160, 20..<60, 65..<95, false), (80, 80, 0..<20, 0..<20, false), (160, 80, 0..<160, 0..<80, false),
@@ -33,7 +33,7 @@ import Testing
         #expect(abs(sketch.areaOutsideSquare - area) < 0.01)
     }
 
-    @Test("Shrinking keeps the aspect ratio and never enlarges") func shrinking() {
+    @Test("Scaling down keeps the aspect ratio and never enlarges") func shrinking() {
         for (width, height, side, expected) in [
             (400, 300, 100, [133, 100]), (300, 400, 100, [100, 133]), (64, 64, 64, [64, 64]), (50, 90, 64, [50, 90]),
             (10_000, 1, 64, [10_000, 1]), (500, 65, 64, [492, 64]),

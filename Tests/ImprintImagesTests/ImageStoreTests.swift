@@ -8,16 +8,16 @@ import Testing
     private let rules = Preprocessing(width: 5, height: 4)
 
     @Test(
-        "It has room for as many images as the memory holds, but no more than there are",
+        "The capacity is limited by the memory and by the number of images",
         arguments: [(0, 0), (59, 0), (60, 1), (179, 2), (180, 3), (.max, 3), (-1, 0), (.min, 0)])
     func capacity(memoryLimit: Int, expected: Int) {
         #expect(ImageStore(count: 3, of: rules, memoryLimit: memoryLimit).capacity == expected)
     }
 
-    @Test("Images come back as they were, whatever is written beside them") func roundTrip() {
+    @Test("Images are read back unchanged, whatever is written beside them") func roundTrip() {
         let store = ImageStore(count: 4, of: rules, memoryLimit: 1000)
         let images = (0..<4 as Range<UInt64>).map { RasterImage.noise(width: 5, height: 4, channels: 3, seed: $0) }
-        for place in [2, 0, 3, 1] { store[place] = images[place] }
+        for index in [2, 0, 3, 1] { store[index] = images[index] }
         #expect((0..<4).map { store[$0] } == images)
         store.move(from: 3, to: 1)
         store.move(from: 0, to: 0)

@@ -4,7 +4,7 @@ import Testing
 @testable import ImprintImages
 @testable import ImprintSynthesis
 
-@Suite("Artefacts of JPEG") struct JPEGArtifactsTests {
+@Suite("JPEG artefacts") struct JPEGArtifactsTests {
     private func meanSquare(_ a: RasterImage, _ b: RasterImage) -> Double {
         zip(a.samples, b.samples).reduce(0) { $0 + pow(Double($1.0) - Double($1.1), 2) } / Double(a.samples.count)
     }
@@ -17,12 +17,12 @@ import Testing
         #expect(size.0 < 8 || damages[0] < damages[2])
     }
 
-    @Test("A smooth picture comes through nearly as it is") func smooth() throws {
+    @Test("A smooth picture hardly changes") func smooth() throws {
         let image = RasterImage.gradient(width: 64, height: 48)
         #expect(meanSquare(try image.compressed(quality: 90), image) < 4)
     }
 
-    @Test("Damage is that of blocks of 8x8: edges of blocks stand out at a low quality") func blocks() throws {
+    @Test("A low quality makes the edges of 8x8 blocks visible") func blocks() throws {
         let image = RasterImage.gradient(width: 64, height: 64, channels: 1)
         let result = try image.compressed(quality: 5)
         func step(at column: Int) -> Int {
@@ -33,14 +33,14 @@ import Testing
         #expect(edges > insides)
     }
 
-    @Test("Alpha stays, and the same image gives the same") func alpha() throws {
+    @Test("Alpha does not change, and compression is deterministic") func alpha() throws {
         let image = RasterImage.noise(width: 20, height: 20, channels: 4)
         let result = try image.compressed(quality: 30)
         #expect(stride(from: 3, to: 1600, by: 4).allSatisfy { result.samples[$0] == image.samples[$0] })
         #expect(try image.compressed(quality: 30) == result)
     }
 
-    @Test("A side that no JPEG can have is an error") func tooLong() {
+    @Test("A side that is too long for a JPEG is an error") func tooLong() {
         let error = #expect(throws: ImageError.self) {
             try RasterImage(width: 70_000, height: 1).compressed(quality: 50)
         }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("JPEG") struct JPEGTests {
     @Test(
-        "Files decode as Pillow decodes them",
+        "Files decode as in Pillow",
         arguments: [
             "baseline.jpg", "progressive-420.jpg", "subsampled-3x1.jpg", "grey.jpg", "cmyk.jpg", "ycck.jpg",
         ])
@@ -28,12 +28,12 @@ import Testing
         let length = Int(bytes[marker.upperBound]) << 8 | Int(bytes[marker.upperBound + 1])
         bytes.removeSubrange(marker.lowerBound..<(marker.upperBound + length))
         let plain = try decode(bytes)
-        // The same bytes, read as ink and no longer as light: C 40, K 20 of 255 were light, and are now 215 and 235.
+        // The same bytes count as ink instead of light: C 40, K 20 of 255 become 215 and 235.
         #expect(largestDifference(inverted.pixel(0, 0).prefix(1), [198]) <= 2)
         #expect(largestDifference(plain.pixel(0, 0).prefix(1), [3]) <= 2)
     }
 
-    @Test("What is encoded decodes nearly the same", arguments: [1, 3], [(1, 1), (17, 9), (64, 48)])
+    @Test("Encoding and decoding give nearly the same image", arguments: [1, 3], [(1, 1), (17, 9), (64, 48)])
     func roundTrip(channels: Int, size: (Int, Int)) throws {
         let image = RasterImage.gradient(width: size.0, height: size.1, channels: channels)
         let decoded = try decode(ImageFile.encodeJPEG(image, quality: 98))
@@ -51,14 +51,14 @@ import Testing
         #expect(try ImageFile.encodeJPEG(image, quality: 30).count < ImageFile.encodeJPEG(image, quality: 90).count)
     }
 
-    @Test("A side that no JPEG can have is refused") func tooLongToEncode() {
+    @Test("A side that is too long for a JPEG is an error") func tooLongToEncode() {
         #expect {
             try ImageFile.encodeJPEG(RasterImage(width: 65_501, height: 1, channels: 1))
         } throws: { "\($0)".contains("65501x1") }
     }
 
     @Test(
-        "Decoding shrinks by two, four or eight where that covers",
+        "Decoding scales down by two, four or eight if the result covers the short side",
         arguments: [(nil, 200), (1, 25), (25, 25), (26, 50), (99, 100), (101, 200), (175, 200), (200, 200), (999, 200)])
     func shrinks(covering: Int?, shortSide: Int) throws {
         let image = RasterImage.gradient(width: 320, height: 200)
@@ -68,7 +68,7 @@ import Testing
         #expect(largestDifference(decoded.samples, same.samples) <= 12)
     }
 
-    @Test("An odd size shrinks to no less than what must be covered") func oddSizes() {
+    @Test("An odd size is not scaled below the short side to cover") func oddSizes() {
         for shortSide in 1...70 {
             for covering in 1...shortSide {
                 let eighths = JPEG.eighths(shortSide: shortSide, covering: covering)
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test("A file cut short anywhere is refused", arguments: ["baseline.jpg", "progressive-420.jpg", "cmyk.jpg"])
+    @Test("A file cut short anywhere is an error", arguments: ["baseline.jpg", "progressive-420.jpg", "cmyk.jpg"])
     func cutShort(name: String) throws {
         let whole = [UInt8](try PillowVectors.load().file(name).file)
         for length in 3..<whole.count {
@@ -105,14 +105,14 @@ import Testing
         #expect(refused > 100)
     }
 
-    @Test("A header without a picture is refused") func headerOnly() throws {
+    @Test("A header without a picture is an error") func headerOnly() throws {
         let whole = try ImageFile.encodeJPEG(.gradient(width: 16, height: 16))
         let scan = try #require(whole.firstRange(of: [0xFF, 0xC0])).lowerBound
         #expect(throws: ImageError.self) { try decode(Array(whole[..<scan]) + [0xFF, 0xD9]) }
         #expect(throws: ImageError.self) { try decode([0xFF, 0xD8, 0xFF, 0xD9]) }
     }
 
-    @Test("A size that would fill the memory is refused before it does") func bomb() throws {
+    @Test("An excessive size is rejected before memory is allocated") func bomb() throws {
         var bytes = try ImageFile.encodeJPEG(.gradient(width: 16, height: 16))
         let frame = try #require(bytes.firstRange(of: [0xFF, 0xC0])).lowerBound
         bytes.replaceSubrange((frame + 5)..<(frame + 9), with: [0xFF, 0x00, 0xFF, 0x00])
@@ -125,18 +125,18 @@ import Testing
     }
 
     @Test(
-        "Twelve bits a sample, and no loss, are unsupported, not damaged",
+        "Twelve-bit and lossless files are reported as unsupported, not as damaged",
         arguments: [(4, 12), (1, 0xC3)] as [(Int, UInt8)])
-    func unsupported(place: Int, value: UInt8) throws {
+    func unsupported(offset: Int, value: UInt8) throws {
         var bytes = try ImageFile.encodeJPEG(.gradient(width: 16, height: 16))
         let frame = try #require(bytes.firstRange(of: [0xFF, 0xC0])).lowerBound
-        bytes[frame + place] = value
+        bytes[frame + offset] = value
         #expect { try decode(bytes) } throws: { error in
             if case .unsupported? = error as? ImageError { true } else { false }
         }
     }
 
-    @Test("Stray bytes behind the picture, as phones write them, do no harm") func strayBytes() throws {
+    @Test("Extra bytes after the picture, as some phones write, are ignored") func strayBytes() throws {
         let plain = try ImageFile.encodeJPEG(.gradient(width: 40, height: 24))
         #expect(try decode(plain.dropLast(2) + [0, 0, 0, 7] + plain.suffix(2)) == decode(plain))
         #expect(try decode(plain + [1, 2, 3]) == decode(plain))

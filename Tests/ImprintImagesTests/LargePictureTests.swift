@@ -6,11 +6,11 @@ import Testing
 @testable import ImprintImages
 @testable import ImprintSynthesis
 
-/// Pictures that are decoded to a smaller size, one after the other.
+/// Large pictures, which are decoded at a smaller size and one at a time.
 @Suite struct LargePictureTests {
     private static let file = URL(filePath: "/photo")
 
-    /// A PNG of random samples; an interlaced one has the rows of its seven passes.
+    /// A PNG of random samples; an interlaced PNG has the rows of its seven passes.
     private static func sample(colorType: UInt8, depth: UInt8, isInterlaced: Bool) -> [UInt8] {
         let (width, height) = (37, 29)
         let channels = [0: 1, 2: 3, 4: 2, 6: 4][Int(colorType)] ?? 1
@@ -41,7 +41,7 @@ import Testing
         return (0..<4).map { UInt8(truncatingIfNeeded: sum >> (24 - 8 * $0)) }
     }
 
-    /// The means of boxes, colours weighted by alpha.
+    /// The means of boxes, with colours weighted by alpha.
     private static func means(_ image: RasterImage, width: Int, height: Int) -> [UInt8] {
         var result: [UInt8] = []
         for row in 0..<height {
@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test(
-        "A PNG that is reduced while it is decoded has the means of the whole one",
+        "A PNG reduced during decoding has the box means of the full picture",
         arguments: [
             (0, 1, false), (0, 8, false), (2, 8, false), (2, 16, false), (4, 8, false), (6, 8, false), (6, 16, false),
             (0, 1, true), (0, 8, true), (2, 8, true), (4, 8, true), (6, 8, true),
@@ -81,7 +81,7 @@ import Testing
         #expect(image.samples == Self.means(whole, width: 9, height: 7))
     }
 
-    @Test("Damage is found although a PNG is reduced") func damaged() throws {
+    @Test("Damage is detected in a reduced PNG too") func damaged() throws {
         var bytes = Self.sample(colorType: 2, depth: 8, isInterlaced: false)
         let header = try ImageHeader(bytes, file: Self.file)
         bytes[bytes.count / 2] ^= 0x55
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test("Only pictures of more than 24 million pixels are reduced, by whole factors")
+    @Test("Only pictures of more than 24 million pixels are reduced, by integer factors")
     func threshold() {
         func reduction(_ width: Int, _ height: Int, _ format: ImageFormat = .png, covering: Int?) -> [Int]? {
             Reduction(ImageHeader(format: format, width: width, height: height), covering: covering)
@@ -106,7 +106,7 @@ import Testing
         #expect(reduction(14000, 10000, covering: 1) == [54, 39])
     }
 
-    @Test("A picture that needs more than half of the available memory is an error that says so") func budget() {
+    @Test("A picture that needs more than half of the available memory is an error") func budget() {
         let memory = DecodingMemory(capacity: 1 << 30) { 1 << 28 }
         let header = ImageHeader(format: .webp, width: 14000, height: 14000)
         #expect {
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test("Large pictures are decoded one after the other, others within the capacity") func oneByOne() {
+    @Test("Large pictures are decoded one at a time, others within the capacity") func oneByOne() {
         let memory = DecodingMemory(capacity: 1 << 29) { 1 << 36 }
         let header = ImageHeader(format: .png, width: 1, height: 1)
         let state = Mutex((bytes: 0, large: 0, most: 0, mostLarge: 0, failures: 0))
@@ -144,7 +144,7 @@ import Testing
         #expect(end.most <= 1 << 30)
     }
 
-    @Test("A progressive JPEG counts the coefficients that its decoder keeps") func progressive() throws {
+    @Test("The memory of a progressive JPEG includes its coefficients") func progressive() throws {
         var bytes = try ImageFile.encodeJPEG(.gradient(width: 40, height: 24))
         #expect(try ImageHeader(bytes, file: Self.file).decoderByteCount == 0)
         let frame = try #require(bytes.indices.dropLast().first { bytes[$0] == 0xFF && bytes[$0 + 1] == 0xC0 })

@@ -5,29 +5,30 @@ import Testing
 @testable import ImprintSynthesis
 
 @Suite("Noise") struct NoiseTests {
-    private func differences(_ deviation: Float, key: UInt64 = 1) -> [Double] {
-        let noisy = RasterImage(width: 200, height: 100, filledWith: 128).noisy(deviation: deviation, key: key)
+    private func differences(_ standardDeviation: Float, key: UInt64 = 1) -> [Double] {
+        let noisy = RasterImage(width: 200, height: 100, filledWith: 128).noisy(
+            standardDeviation: standardDeviation, key: key)
         return noisy.samples.map { Double($0) - 128 }
     }
 
-    @Test("Noise has the mean 0 and the deviation that is asked for", arguments: [2, 5, 12] as [Float], [0, 1, .max])
-    func moments(deviation: Float, key: UInt64) {
-        let values = differences(deviation, key: key)
+    @Test("Noise has the mean 0 and the requested standard deviation", arguments: [2, 5, 12] as [Float], [0, 1, .max])
+    func moments(standardDeviation: Float, key: UInt64) {
+        let values = differences(standardDeviation, key: key)
         let mean = values.reduce(0, +) / Double(values.count)
         let variance = values.reduce(0) { $0 + $1 * $1 } / Double(values.count)
-        #expect(abs(mean) < Double(deviation) / 30)
-        // Rounding to whole numbers adds 1/12.
-        #expect(abs((variance - 1 / 12).squareRoot() / Double(deviation) - 1) < 0.02)
+        #expect(abs(mean) < Double(standardDeviation) / 30)
+        // Rounding to integers adds 1/12.
+        #expect(abs((variance - 1 / 12).squareRoot() / Double(standardDeviation) - 1) < 0.02)
     }
 
-    @Test("Noise is nearly normal: two thirds within a deviation, one in twenty beyond two") func shape() {
+    @Test("Noise is nearly normal: two thirds within one standard deviation, one in twenty beyond two") func shape() {
         let values = differences(12)
         let count = Double(values.count)
         #expect(abs(Double(values.count { abs($0) < 12.5 }) / count - 0.70) < 0.02)
         #expect(abs(Double(values.count { abs($0) > 24.5 }) / count - 0.041) < 0.01)
     }
 
-    @Test("Neighbours, channels and keys have nothing to do with one another") func independent() {
+    @Test("Neighbours, channels and keys are independent") func independent() {
         let values = differences(12)
         func correlation(_ a: some Sequence<Double>, _ b: some Sequence<Double>) -> Double {
             let products = zip(a, b).map { $0 * $1 }
@@ -38,13 +39,13 @@ import Testing
         #expect(differences(12) == values)
     }
 
-    @Test("Samples stop at black and white, and alpha stays", arguments: [0, 255] as [UInt8])
+    @Test("Samples clamp at black and white, and alpha does not change", arguments: [0, 255] as [UInt8])
     func limits(value: UInt8) {
         let image = RasterImage(width: 50, height: 50, channels: 4, filledWith: value)
-        let noisy = image.noisy(deviation: 12, key: 9)
+        let noisy = image.noisy(standardDeviation: 12, key: 9)
         #expect(noisy.samples.allSatisfy { abs(Int($0) - Int(value)) < 60 })
         #expect(stride(from: 3, to: noisy.samples.count, by: 4).allSatisfy { noisy.samples[$0] == value })
         #expect(noisy != image)
-        #expect(image.noisy(deviation: 0, key: 9) == image)
+        #expect(image.noisy(standardDeviation: 0, key: 9) == image)
     }
 }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct NormalizedRectangleTests {
     @Test(
-        "The pixels that it touches, at least one",
+        "A rectangle touches at least one pixel",
         arguments: [
             (0, 1, 7, 0..<7), (0.5, 0.5, 4, 2..<4), (0.5, 0.5, 5, 2..<5), (0.25, 0.5, 4, 1..<3), (0.3, 0.1, 10, 3..<4),
             (0.31, 0.01, 10, 3..<4), (0.999, 0.001, 3, 2..<3), (0, 0.001, 3, 0..<1), (1.0 / 3, 1.0 / 3, 3, 1..<2),
@@ -40,16 +40,16 @@ import Testing
         }
     }
 
-    @Test("What is measured in a part lies in the whole where the part does")
-    func placed() {
+    @Test("Mapping from a part to the whole picture keeps the position")
+    func mapped() {
         let part = NormalizedRectangle(x: 0.5, y: 0.25, width: 0.5, height: 0.5)
         let inner = NormalizedRectangle(x: 0.5, y: 0, width: 0.25, height: 1)
-        #expect(inner.placed(from: part) == NormalizedRectangle(x: 0.75, y: 0.25, width: 0.125, height: 0.5))
-        #expect(inner.placed(from: .all) == inner)
+        #expect(inner.mapped(from: part) == NormalizedRectangle(x: 0.75, y: 0.25, width: 0.125, height: 0.5))
+        #expect(inner.mapped(from: .all) == inner)
     }
 
     @Test(
-        "What is no part of a picture",
+        "Invalid rectangles are detected",
         arguments: [
             (0, 0, 0, 1), (0, 0, 1, -1), (-0.1, 0, 1, 1), (0.5, 0, 0.6, 1), (0, 0.9, 1, 0.2), (.nan, 0, 1, 1),
             (0, 0, .nan, 1), (0, 0, .infinity, 1), (0, 0, 1e30, 1),
@@ -58,7 +58,7 @@ import Testing
         #expect(!NormalizedRectangle(x: x, y: y, width: width, height: height).isWithinPicture)
     }
 
-    @Test("Bytes of a file give the picture that the file gives, and errors name the bytes")
+    @Test("Bytes decode like the file, and errors name the bytes")
     func data() throws {
         let bytes = try ImageFile.encodeJPEG(.gradient(width: 30, height: 20))
         try withTemporaryFolder { folder in

@@ -6,7 +6,7 @@ import Testing
 @testable import ImprintSynthesis
 
 @Suite("Orientation") struct OrientationTests {
-    /// The upright picture is  1 2 / 3 4 / 5 6; these are its rows as each orientation stores it (EXIF 2.32, 4.6.4).
+    /// The upright picture is  1 2 / 3 4 / 5 6; these are the stored rows for each orientation (EXIF 2.32, 4.6.4).
     private static let stored: [(Orientation, [[UInt8]])] = [
         (.up, [[1, 2], [3, 4], [5, 6]]),
         (.upMirrored, [[2, 1], [4, 3], [6, 5]]),
@@ -36,20 +36,20 @@ import Testing
         let image = RasterImage.gradient(width: 24, height: 16)
         let plain = try ImageFile.encodeJPEG(image, quality: 95)
         let block = Array("Exif\0\0".utf8) + exif(orientation: orientation.rawValue, isBigEndian: isBigEndian)
-        // Other segments of the same marker (XMP) and of another one come first, as in photos from phones.
+        // Segments with the same marker (XMP) and with others come first, as in photos from phones.
         let file = inserting(
             0xE2, [1, 2, 3], into: inserting(0xE1, Array("http://".utf8), into: inserting(0xE1, block, into: plain)))
         #expect(try decode(file) == orientation.upright(decode(plain)))
     }
 
-    @Test("No orientation, or one that does not exist, leaves the picture as it is", arguments: [0, 9, 65_535])
+    @Test("A missing or invalid orientation does not change the picture", arguments: [0, 9, 65_535])
     func invalid(value: Int) throws {
         let plain = try ImageFile.encodeJPEG(.gradient(width: 24, height: 16))
         let block = Array("Exif\0\0".utf8) + exif(orientation: value, isBigEndian: false)
         #expect(try decode(inserting(0xE1, block, into: plain)) == decode(plain))
     }
 
-    @Test("Blocks that end early or lie about offsets and counts give none or some, and never crash")
+    @Test("Truncated blocks and wrong offsets or counts never crash")
     func hostile() {
         for isBigEndian in [true, false] {
             let whole = exif(orientation: 6, isBigEndian: isBigEndian)
@@ -71,12 +71,12 @@ import Testing
         }
     }
 
-    @Test("A block is read where it lies within a longer file") func slice() {
+    @Test("A block is read from a slice of a longer file") func slice() {
         let bytes = [1, 2, 3] + exif(orientation: 8, isBigEndian: true) + [4, 5]
         #expect(Orientation(exif: bytes[3..<(bytes.count - 2)]) == .left)
     }
 
-    @Test("Segments with lengths that lie end the search", arguments: [[0, 0], [0, 1], [0xFF, 0xFF]] as [[UInt8]])
+    @Test("Segments with wrong lengths end the search", arguments: [[0, 0], [0, 1], [0xFF, 0xFF]] as [[UInt8]])
     func lyingSegments(length: [UInt8]) {
         #expect(JPEGSegments([0xFF, 0xD8, 0xFF, 0xE1] + length + [1, 2, 3]).orientation == .up)
         #expect(JPEGSegments([0xFF, 0xD8, 0xFF, 0xE1] + length.prefix(1)).orientation == .up)

@@ -8,7 +8,7 @@ import Testing
 @Suite("PNG") struct PNGTests {
     private typealias Case = (name: String, file: [UInt8], rgba: [[UInt8]])
 
-    /// Two pixels, side by side, in every way that a PNG can store them.
+    /// Two pixels, side by side, in every PNG pixel format.
     private static var cases: [Case] {
         let palette: [UInt8] = [10, 20, 30, 200, 100, 50]
         let (black, white): ([UInt8], [UInt8]) = ([0, 0, 0, 255], [255, 255, 255, 255])
@@ -51,11 +51,11 @@ import Testing
     @Test("Every depth and colour type decodes, with and without alpha", arguments: cases.indices)
     func decodes(index: Int) throws {
         let (name, file, pixels) = Self.cases[index]
-        let kept = try decode(file, keepsAlpha: true)
+        let decoded = try decode(file, keepsAlpha: true)
         let hasAlpha = pixels.contains { $0[3] < 255 }
-        #expect(kept.channels == (hasAlpha ? 4 : 3), "\(name)")
-        let expected = pixels.flatMap { $0.prefix(kept.channels) }
-        #expect(largestDifference(kept.samples, expected) <= 1, "\(name): \(kept.samples), not \(expected)")
+        #expect(decoded.channels == (hasAlpha ? 4 : 3), "\(name)")
+        let expected = pixels.flatMap { $0.prefix(decoded.channels) }
+        #expect(largestDifference(decoded.samples, expected) <= 1, "\(name): \(decoded.samples), not \(expected)")
 
         let opaque = try decode(file)
         #expect(opaque.channels == 3)
@@ -68,14 +68,14 @@ import Testing
         #expect(largestDifference(opaque.samples, onWhite) <= 1, "\(name): \(opaque.samples), not \(onWhite)")
     }
 
-    @Test("What is encoded decodes the same", arguments: [1, 3, 4], [(1, 1), (13, 7), (100, 1)])
+    @Test("Encoding and decoding give the same image", arguments: [1, 3, 4], [(1, 1), (13, 7), (100, 1)])
     func roundTrip(channels: Int, size: (Int, Int)) throws {
         let image = RasterImage.noise(width: size.0, height: size.1, channels: channels)
         let decoded = try decode(ImageFile.encodePNG(image), keepsAlpha: true)
         #expect(decoded.samples == (channels == 1 ? image.samples.flatMap { [$0, $0, $0] } : image.samples))
     }
 
-    @Test("A file cut short anywhere is refused") func cutShort() throws {
+    @Test("A file cut short anywhere is an error") func cutShort() throws {
         let whole = try ImageFile.encodePNG(.noise(width: 9, height: 9, channels: 3))
         for length in 8..<whole.count {
             #expect { try decode(Array(whole[..<length])) } throws: { error in
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test("A damaged byte never crashes, and damaged picture data are refused") func damaged() throws {
+    @Test("A damaged byte never crashes, and damaged picture data is an error") func damaged() throws {
         let whole = try ImageFile.encodePNG(.noise(width: 9, height: 9, channels: 4))
         let data = try #require(whole.firstRange(of: Array("IDAT".utf8)))
         for position in 8..<whole.count {
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    @Test("A size that would fill the memory is refused before it does") func bomb() {
+    @Test("An excessive size is rejected before memory is allocated") func bomb() {
         let bytes = png(width: 100_000, height: 100_000, colorType: 2, rows: [])
         #expect { try decode(bytes) } throws: { error in
             if case .tooLarge(_, 100_000, 100_000, _)? = error as? ImageError { true } else { false }

@@ -27,17 +27,17 @@ import Testing
     private func noise(width: Int, height: Int) -> RasterImage {
         var image = RasterImage(width: width, height: height, channels: 3)
         var stream = RandomStream(seed: 1, "picture")
-        for place in image.samples.indices { image.samples[place] = UInt8(stream.index(below: 256)) }
+        for index in image.samples.indices { image.samples[index] = UInt8(stream.index(below: 256)) }
         return image
     }
 
-    @Test("A window of the picture's own size is the picture") func whole() throws {
+    @Test("A window of the size of the picture is the picture") func whole() throws {
         let image = noise(width: 64, height: 64)
         #expect(try read(PatchSource(image), PatchWindow(x: 31.5, y: 31.5, side: 64), side: 64) == image.samples)
     }
 
     @Test(
-        "A window of two or four pixels for each of the patch is the mean of theirs, rounded each time",
+        "A window with two or four pixels per patch pixel gives their rounded means",
         arguments: [2, 4])
     func halves(pixels: Int) throws {
         var image = noise(width: 199, height: 194)
@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test(
-        "A photo that is read when needed is as it is in memory; one that is gone or another one is an error that names it"
+        "A photo read on demand equals the picture in memory; a missing or changed photo is an error that names it"
     )
     func photos() throws {
         try withTemporaryFolder { folder in
@@ -75,13 +75,13 @@ import Testing
             #expect(try photo.image() == image)
             try ImageFile.write(noise(width: 300, height: 420), to: file)
             let changed = #expect(throws: ImageError.self) { try photo.image() }
-            #expect("\(try #require(changed))".contains("a.png cannot be read: it has changed, from 478x335 pixels,"))
+            #expect("\(try #require(changed))".contains("a.png cannot be read: its size has changed from 478x335 to "))
             try FileManager.default.removeItem(at: file)
             #expect(throws: ImageError.self) { try read(photo, window, side: 96) }
         }
     }
 
-    @Test("Of a large JPEG no more is decoded than it is looked at with") func largePhoto() throws {
+    @Test("A large JPEG is decoded only at the size that the detector analyses") func largePhoto() throws {
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "a.jpg")
             try ImageFile.write(picture(width: 2400, height: 1600, x: 900, y: 700, radius: 300), to: file)
@@ -97,13 +97,13 @@ import Testing
     }
 
     @Test(
-        "What is at a place of the picture is in the patch where the window says",
+        "A point of the picture is at its mapped position in the patch",
         arguments: [
             PatchWindow(x: 100, y: 80, side: 96), PatchWindow(x: 110, y: 90, side: 60, angle: 0.4),
             PatchWindow(x: 90, y: 95, side: 140, angle: -2, isMirrored: true), PatchWindow(x: 120, y: 70, side: 190),
             PatchWindow(x: 100, y: 80, side: 96, isMirrored: true),
         ])
-    func places(window: PatchWindow) throws {
+    func positions(window: PatchWindow) throws {
         let image = picture(width: 240, height: 180, x: 104, y: 84, radius: 9)
         let patch = try read(PatchSource(image), window, side: 96)
         var (sum, sumX, sumY): (Float, Float, Float) = (0, 0, 0)
@@ -115,11 +115,13 @@ import Testing
                 sumY += value * (Float(row) - 47.5)
             }
         }
-        let place = window.place(ofX: 104, y: 84, patch: 96)
-        #expect(abs(sumX / sum - place.x) < 0.6 && abs(sumY / sum - place.y) < 0.6)
+        let position = window.position(ofX: 104, y: 84, patch: 96)
+        #expect(abs(sumX / sum - position.x) < 0.6 && abs(sumY / sum - position.y) < 0.6)
     }
 
-    @Test("Large photos are looked at smaller, small ones as they are", arguments: [(4000, 3000), (300, 200), (1, 9)])
+    @Test(
+        "Large photos are scaled down for the detector, small photos are not",
+        arguments: [(4000, 3000), (300, 200), (1, 9)])
     func size(width: Int, height: Int) {
         let shrunk = PatchSource.shrunk(RasterImage(width: width, height: height, channels: 3))
         #expect(shrunk.width * shrunk.height <= 161_000)

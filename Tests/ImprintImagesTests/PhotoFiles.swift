@@ -2,7 +2,7 @@ import Foundation
 import ImprintImages
 import TestSupport
 
-/// A small photo that Fixtures/make-photos.py wrote, and what Pillow makes of it: upright and in sRGB.
+/// A small photo from Fixtures/make-photos.py, and its upright sRGB version from Pillow.
 struct PhotoFile: Decodable {
     let name: String
     let width: Int
@@ -12,7 +12,7 @@ struct PhotoFile: Decodable {
 
     var image: RasterImage { RasterImage(width: width, height: height, channels: channels, samples: [UInt8](samples)) }
 
-    /// Calls `body` with a folder that holds the photos, and with a list of them.
+    /// Calls `body` with a folder of the photos and a list of them.
     static func withAll(_ body: (_ folder: URL, _ photos: [PhotoFile]) throws -> Void) throws {
         try withTemporaryFolder { folder in
             let list = try Python.output(of: "ImprintImagesTests/Fixtures/make-photos.py", [folder.path])

@@ -8,10 +8,10 @@ import Testing
 
 @Suite("Photos of every kind", .enabled(if: Python.path != nil, "IMPRINT_PYTHON names no Python; ./run test sets it"))
 struct PhotoFilesTests {
-    /// The largest difference that decoders of the same file may have.
+    /// The maximum difference between decoders of the same file.
     private static let tolerances = ["jpg": 2, "png": 2, "webp": 2, "heic": 4]
 
-    @Test("Each is upright and in sRGB, as Pillow shows it") func decodesLikePillow() throws {
+    @Test("Each photo is upright and in sRGB, as in Pillow") func decodesLikePillow() throws {
         try PhotoFile.withAll { folder, photos in
             #expect(photos.count == 70)
             for photo in photos where canRead(photo.name) {
@@ -20,14 +20,14 @@ struct PhotoFilesTests {
                 #expect((decoded.width, decoded.height) == (photo.width, photo.height), "\(photo.name)")
                 #expect(decoded.channels == photo.channels, "\(photo.name)")
                 let difference = largestDifference(decoded.visible, photo.image.visible)
-                // Versions of Little CMS interpolate between four inks in different ways.
+                // Versions of Little CMS interpolate CMYK differently.
                 let tolerance = photo.name == "cmyk-profile.jpg" ? 10 : try #require(Self.tolerances[url.pathExtension])
                 #expect(difference <= tolerance, "\(photo.name)")
             }
         }
     }
 
-    @Test("Colours in a file change what is decoded: none of the above is met by ignoring them") func colorsMatter()
+    @Test("Decoding uses the colour description: ignoring it would fail the comparison with Pillow") func colorsMatter()
         throws
     {
         try PhotoFile.withAll { folder, photos in
@@ -43,7 +43,7 @@ struct PhotoFilesTests {
         }
     }
 
-    @Test("Preparing converts colours after scaling, which hardly differs from before") func prepared() throws {
+    @Test("Preprocessing converts colours after scaling, which hardly changes the result") func prepared() throws {
         try PhotoFile.withAll { folder, photos in
             for photo in photos where canRead(photo.name) && photo.channels == 3 {
                 let rules = Preprocessing(width: 20, height: 20)
@@ -54,7 +54,7 @@ struct PhotoFilesTests {
         }
     }
 
-    @Test("Threads decode at the same time") func threads() throws {
+    @Test("Threads decode concurrently") func threads() throws {
         try PhotoFile.withAll { folder, photos in
             let urls = photos.filter { canRead($0.name) }.map { folder.appending(path: $0.name) }
             let together = try Workers(4).parallelMap(urls.count) { try ImageFile.decode(urls[$0]) }
@@ -62,7 +62,7 @@ struct PhotoFilesTests {
         }
     }
 
-    @Test("A file tells what it is without being decoded") func information() throws {
+    @Test("Metadata is read without decoding") func information() throws {
         try PhotoFile.withAll { folder, photos in
             func information(_ name: String) throws -> ImageInformation {
                 try ImageFile.information(of: folder.appending(path: name))
@@ -91,7 +91,7 @@ struct PhotoFilesTests {
         }
     }
 
-    @Test("A file cut short is refused, wherever it is cut") func cutShort() throws {
+    @Test("A file cut short anywhere is an error") func cutShort() throws {
         try PhotoFile.withAll { folder, photos in
             let names = ["p3.jpg", "p3.png", "lossy-alpha-p3.webp", "animated-p3.webp", "grid-p3.heic", "alpha.heic"]
             for name in names where canRead(name) {
@@ -117,7 +117,7 @@ struct PhotoFilesTests {
                 for _ in 0..<30 {
                     var bytes = whole
                     for _ in 0..<(1 + random.index(below: 4)) {
-                        // Headers are a small part of a file, and the interesting one.
+                        // Headers are small, so they get extra damage.
                         let end = random.chance(0.5) ? min(bytes.count, 700) : bytes.count
                         let position = 4 + random.index(below: end - 4)
                         let values: [UInt8] = [0, 1, 0x7F, 0x80, 0xFF, UInt8(random.index(below: 256))]
@@ -131,7 +131,7 @@ struct PhotoFilesTests {
     }
 }
 
-/// Whether this build reads a file of that name.
+/// Whether this build supports the format of a file.
 private func canRead(_ name: String) -> Bool {
     #if HEIC
         true
@@ -141,7 +141,7 @@ private func canRead(_ name: String) -> Bool {
 }
 
 extension RasterImage {
-    /// The samples as one sees them: nothing of the colour where nothing is visible.
+    /// The visible samples: the colours of transparent pixels are ignored.
     fileprivate var visible: [UInt8] {
         guard channels == 4 else { return samples }
         return samples.enumerated().map { $0 % 4 < 3 && samples[$0 / 4 * 4 + 3] == 0 ? 0 : $1 }

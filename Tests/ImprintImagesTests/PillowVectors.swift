@@ -2,7 +2,7 @@ import Foundation
 import ImprintImages
 import TestSupport
 
-/// What Pillow decodes and resizes; Fixtures/make-pillow-vectors.py made it.
+/// Pictures decoded and resized by Pillow, from Fixtures/make-pillow-vectors.py.
 struct PillowVectors: Decodable {
     struct File: Decodable {
         let name: String
@@ -22,7 +22,7 @@ struct PillowVectors: Decodable {
     let files: [File]
     let source: Data
     let resizes: [Resize]
-    /// Of `rings`, which become finer and finer outwards.
+    /// The results for `rings`, which become finer outwards.
     let rings: [Resize]
 
     static func load() throws -> PillowVectors {
@@ -35,7 +35,7 @@ struct PillowVectors: Decodable {
         return file
     }
 
-    /// The picture that `rings` were made of, 160x120 pixels.
+    /// The source picture of `rings`, 160x120 pixels.
     static var ringPicture: RasterImage {
         var image = RasterImage(width: 160, height: 120)
         for y in 0..<120 {

@@ -20,7 +20,7 @@ import Testing
     @Test("Every layout, with and without gaps between rows", arguments: PixelBuffer.Layout.allCases, [nil, 0, 1, 5])
     func layouts(layout: PixelBuffer.Layout, gap: Int?) throws {
         let rows = [Self.pixels[..<3], Self.pixels[3...]].map { $0.flatMap { Self.bytes(layout, of: $0) } }
-        // What is between rows is no part of the picture, and the last row needs no gap.
+        // Padding between rows is not part of the picture, and the last row needs none.
         let bytes = rows[0] + Array(repeating: 255, count: gap ?? 0) + rows[1]
         let buffer = try PixelBuffer(
             width: 3, height: 2, layout: layout, bytesPerRow: gap.map { rows[0].count + $0 }, bytes: bytes)
@@ -29,7 +29,7 @@ import Testing
         #expect(buffer.image.samples == Self.pixels.flatMap { $0.prefix(count) })
     }
 
-    @Test("Bytes that are a part of others, and more than are needed")
+    @Test("Slices and surplus bytes are accepted")
     func slices() throws {
         let bytes: [UInt8] = [9, 1, 2, 3, 4, 9, 9]
         #expect(try PixelBuffer(width: 2, height: 2, layout: .gray, bytes: bytes[1...]).image.samples == [1, 2, 3, 4])
@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(
-        "What is no picture is refused",
+        "Invalid pictures are errors",
         arguments: [
             (0, 1, nil, 10), (1, -1, nil, 10), (3, 2, nil, 5), (3, 2, 2, 10), (3, 2, 4, 6), (3, 2, -4, 10),
             (1 << 40, 1 << 40, nil, 10), (1, 3, Int.max, 10), (2, 2, Int.max / 2, 10),

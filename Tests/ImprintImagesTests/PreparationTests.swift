@@ -23,7 +23,8 @@ import Testing
         }.sorted()
     }
 
-    @Test("Photos become upright JPEGs with the short side asked for; smaller ones keep their size") func sizes() throws
+    @Test("Photos become upright JPEGs with the requested short side; smaller photos keep their size") func sizes()
+        throws
     {
         try withTemporaryFolder { root in
             let (data, output) = (root.appending(path: "data"), root.appending(path: "out"))
@@ -51,7 +52,7 @@ import Testing
         }
     }
 
-    @Test("The time of the camera goes into the copy, so that bursts are found in it too") func captureTime() throws {
+    @Test("Copies keep the capture time, so bursts are found among them too") func captureTime() throws {
         try withTemporaryFolder { root in
             let (data, output) = (root.appending(path: "data"), root.appending(path: "out"))
             try write(.scene(1, width: 60, height: 50), to: data.appending(path: "a/plain.jpg"))
@@ -65,7 +66,7 @@ import Testing
         }
     }
 
-    @Test("Images of photos that were moved or removed are named, and left alone") func strays() throws {
+    @Test("Copies of moved or removed photos are listed and not changed") func strays() throws {
         try withTemporaryFolder { root in
             let (data, output) = (root.appending(path: "data"), root.appending(path: "out"))
             for name in ["a/moved.jpg", "a/stays.jpg", "b/removed.jpg", "b/stays.jpg"] {
@@ -81,7 +82,7 @@ import Testing
         }
     }
 
-    @Test("Names that clash are told apart, always in the same way") func names() throws {
+    @Test("Clashing names get distinct, deterministic names") func names() throws {
         try withTemporaryFolder { root in
             let data = root.appending(path: "data")
             for name in ["a.png", "a.jpg", "A.PNG", "a.jpeg", "b.png", "b", "c.x.png", "d-png.jpg", "d.png", "d.jpg"] {
@@ -104,7 +105,7 @@ import Testing
         }
     }
 
-    @Test("A second run does only what is missing or changed") func resumes() throws {
+    @Test("A second run copies only missing and changed photos") func resumes() throws {
         try withTemporaryFolder { root in
             let (data, output) = (root.appending(path: "data"), root.appending(path: "out"))
             for index in 0..<4 { try write(.scene(UInt64(index)), to: data.appending(path: "l/\(index).png")) }
@@ -113,21 +114,21 @@ import Testing
             #expect(try prepare(data, output).skipped.map(\.url.lastPathComponent) == ["note.jpg"])
             let first = try Data(contentsOf: output.appending(path: "l/0.jpg"))
             try FileManager.default.removeItem(at: output.appending(path: "l/0.jpg"))
-            // A copy that is done is not made again, whatever its picture is.
-            let mark = output.appending(path: "l/1.jpg")
-            let time = try #require(FileManager.default.attributesOfItem(atPath: mark.path)[.modificationDate] as? Date)
-            let marked = try Data(contentsOf: mark) + Data("mark".utf8)
-            try marked.write(to: mark)
-            try FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: mark.path)
+            // A finished copy is not made again, whatever its content.
+            let copy = output.appending(path: "l/1.jpg")
+            let time = try #require(FileManager.default.attributesOfItem(atPath: copy.path)[.modificationDate] as? Date)
+            let changed = try Data(contentsOf: copy) + Data("mark".utf8)
+            try changed.write(to: copy)
+            try FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: copy.path)
             let again = try prepare(data, output)
             #expect(again.images == 4 && again.unchanged == 3 && again.skipped.count == 1)
             #expect(try Data(contentsOf: output.appending(path: "l/0.jpg")) == first)
-            #expect(try Data(contentsOf: mark) == marked)
-            // An original that changed is copied again.
+            #expect(try Data(contentsOf: copy) == changed)
+            // A changed original is copied again.
             try write(.scene(50), to: data.appending(path: "l/1.png"))
             #expect(try prepare(data, output).unchanged == 3)
-            #expect(try Data(contentsOf: mark) != marked)
-            // One that can no longer be read has no copy any more.
+            #expect(try Data(contentsOf: copy) != changed)
+            // The copy of an original that has become unreadable is removed.
             try Data("no picture".utf8).write(to: data.appending(path: "l/2.png"))
             #expect(try prepare(data, output).skipped.count == 2)
             #expect(try files(output) == [".prepared.json", "l/0.jpg", "l/1.jpg", "l/3.jpg"])
@@ -152,12 +153,12 @@ import Testing
             try write("a.png", scene: 80)
             _ = try prepare(data, output)
             let widths = try (width("a.jpg"), width("a-png.jpg"))
-            // The photo that is left keeps its copy; that of the removed one is reported.
+            // The remaining photo keeps its copy; the copy of the removed photo is reported.
             try FileManager.default.removeItem(at: data.appending(path: "l/a.jpg"))
             let removed = try prepare(data, output)
             #expect(removed.unchanged == 1 && removed.strays.map(\.lastPathComponent) == ["a.jpg"])
             #expect(try width("a.jpg") == widths.0 && width("a-png.jpg") == widths.1)
-            // Another photo under a name that was there, of equal time.
+            // Another photo with an existing name and an equal time.
             try write("a.jpg", scene: 90)
             let replaced = try prepare(data, output)
             #expect(replaced.unchanged == 1 && replaced.strays.isEmpty)
@@ -165,7 +166,7 @@ import Testing
         }
     }
 
-    @Test("A file of the user's own in the folder of copies is neither replaced nor removed") func ownFiles() throws {
+    @Test("The user's own files in the folder of copies are neither replaced nor removed") func ownFiles() throws {
         try withTemporaryFolder { root in
             let (data, output) = (root.appending(path: "data"), root.appending(path: "out"))
             try write(.scene(1), to: data.appending(path: "l/a.png"))
@@ -182,7 +183,7 @@ import Testing
         }
     }
 
-    @Test("A folder that an earlier version prepared is refused and stays, since its copies name no original")
+    @Test("A folder prepared by an earlier version is an error and does not change")
     func earlierVersion() throws {
         try withTemporaryFolder { root in
             let (data, output) = (root.appending(path: "data"), root.appending(path: "out"))
@@ -195,7 +196,7 @@ import Testing
         }
     }
 
-    @Test("A panorama that no JPEG can hold is skipped and named") func panorama() throws {
+    @Test("A panorama that is too long for a JPEG is skipped and listed") func panorama() throws {
         try withTemporaryFolder { root in
             let (data, output) = (root.appending(path: "data"), root.appending(path: "out"))
             try write(.scene(1), to: data.appending(path: "l/a.png"))
@@ -206,7 +207,7 @@ import Testing
         }
     }
 
-    /// Expects that preparing into `output` is refused because of the originals, and changes nothing.
+    /// Expects that preparing into `output` fails because of the originals, and changes nothing.
     private func expectAtRisk(_ data: URL, _ output: URL, in root: URL) throws {
         let before = try files(root)
         let error = #expect(throws: PreparationError.self) { try prepare(data, output) }
@@ -230,7 +231,7 @@ import Testing
     }
 
     @Test(
-        "The originals are not at risk through links to the folders of labels", arguments: ["photos/l/new", "photos/l"])
+        "Links to the folders of labels do not put the originals at risk", arguments: ["photos/l/new", "photos/l"])
     func linkedLabels(output: String) throws {
         try withTemporaryFolder { root in
             let data = root.appending(path: "data")
@@ -242,7 +243,7 @@ import Testing
         }
     }
 
-    @Test("Another folder is refused by what it holds") func foreignFolders() throws {
+    @Test("A folder with other files is an error that names one of them") func foreignFolders() throws {
         try withTemporaryFolder { root in
             let (data, output) = (root.appending(path: "data"), root.appending(path: "data2"))
             try write(.scene(1), to: data.appending(path: "l/1.png"))

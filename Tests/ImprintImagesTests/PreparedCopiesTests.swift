@@ -6,7 +6,7 @@ import Testing
 @testable import ImprintImages
 @testable import ImprintSynthesis
 
-/// Which copy belongs to which original, in folders of copies that their owners changed.
+/// The assignment of copies to originals in folders of copies that users have changed.
 @Suite("Prepared copies") struct PreparedCopiesTests {
     private struct Folders {
         let (data, output): (URL, URL)
@@ -23,7 +23,7 @@ import Testing
         func copy(_ name: String) throws -> Data { try Data(contentsOf: output.appending(path: name)) }
     }
 
-    /// Folders with the photos `l/x.png` and `m/x.png` and their copies.
+    /// Creates folders with the photos `l/x.png` and `m/x.png` and their copies.
     private func withFolders(_ body: (Folders) throws -> Void) throws {
         try withTemporaryFolder { root in
             let folders = Folders(data: root.appending(path: "data"), output: root.appending(path: "out"))
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test("The user's own file stays, and stray copies are listed, if a label's folder of copies is empty")
+    @Test("If a label's folder of copies is empty, the user's own file stays and stray copies are listed")
     func emptyLabel() throws {
         try withFolders { folders in
             try FileManager.default.removeItem(at: folders.data.appending(path: "m"))
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test("Folders, other files and links in the place of a copy stay") func otherKinds() throws {
+    @Test("Folders, other files and links at the path of a copy stay") func otherKinds() throws {
         try withFolders { folders in
             let files = FileManager.default
             try files.createDirectory(
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test("Photos whose names differ only in how characters are composed keep a copy each") func composition() throws {
+    @Test("Photos whose names differ only in Unicode normalization have separate copies") func composition() throws {
         try withFolders { folders in
             try folders.add("l/caf\u{E9}.png", width: 80)
             try folders.add("l/cafe\u{301}.png", width: 90)
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test("A duplicate of a copy, or a copy moved to another label, does not stand for the photo")
+    @Test("A duplicated or moved copy does not count as the copy of the photo")
     func duplicates() throws {
         try withFolders { folders in
             let files = FileManager.default
@@ -107,7 +107,7 @@ import Testing
             #expect(outcome.unchanged == 2)
             #expect(outcome.strays.map(\.lastPathComponent) == ["x-mine.jpg", "other.jpg"])
             #expect(try folders.copy("l/x-mine.jpg") == edited)
-            // The photo gets a copy again if its own was moved.
+            // The photo gets a new copy if its own was moved.
             try files.removeItem(at: copy)
             #expect(try folders.prepare().unchanged == 1)
             #expect(exists(copy))
@@ -135,7 +135,7 @@ import Testing
             try files.moveItem(at: second, to: first)
             try files.moveItem(at: third, to: second)
             #expect(try folders.prepare().unchanged == 2)
-            // The copies differ in the names in them.
+            // The copies differ in the names of their originals.
             let widths = try ["l/a.jpg", "l/b.jpg"].map {
                 try ImageFile.decode(folders.output.appending(path: $0)).width
             }
@@ -144,7 +144,9 @@ import Testing
         }
     }
 
-    @Test("A photo with the longest name is copied; one whose copy would have a longer name is skipped and listed")
+    @Test(
+        "A photo with the longest possible name is copied; if the name of the copy is too long, it is skipped and listed"
+    )
     func longNames() throws {
         try withFolders { folders in
             let (fits, tooLong) = (String(repeating: "n", count: 251), String(repeating: "o", count: 255))
@@ -168,7 +170,7 @@ import Testing
             let made = try run(
                 URL(filePath: "/bin/sh"), ["-c", #"touch "$(printf 'caf\351.jpg')""#],
                 folder: folders.output.appending(path: "l"))
-            // Some file systems have no such names.
+            // Some file systems do not allow such names.
             guard made.status == 0 else { return }
             let own = folders.output.appending(path: "l/y.jpg")
             try Data("own".utf8).write(to: own)

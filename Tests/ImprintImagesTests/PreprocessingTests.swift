@@ -10,7 +10,7 @@ import Testing
         return values
     }
 
-    @Test("New rules map black to −1 and white to 1", arguments: [1, 3]) func symmetric(channels: Int) {
+    @Test("The default maps black to −1 and white to 1", arguments: [1, 3]) func symmetric(channels: Int) {
         let rules = Preprocessing(width: 2, height: 1, channels: channels)
         let image = RasterImage(
             width: 2, height: 1, channels: channels,
@@ -19,18 +19,18 @@ import Testing
         for (value, wanted) in zip(normalized(image, rules), expected) { #expect(abs(value - wanted) < 1e-6) }
     }
 
-    @Test("Each channel has its own mean and scale, and keeps its place") func channelByChannel() {
+    @Test("Each channel has its own mean and scale, and keeps its position") func channelByChannel() {
         var rules = Preprocessing(width: 5, height: 3)
         rules.mean = [10, 20.5, 300]
         rules.scale = [1, 0.25, -2]
         let image = RasterImage.noise(width: 5, height: 3, channels: 3)
-        let expected = image.samples.enumerated().map { place, sample in
-            (Float(sample) - rules.mean[place % 3]) * rules.scale[place % 3]
+        let expected = image.samples.enumerated().map { index, sample in
+            (Float(sample) - rules.mean[index % 3]) * rules.scale[index % 3]
         }
         #expect(normalized(image, rules) == expected)
     }
 
-    @Test("Nothing is written behind the image") func longerBuffer() {
+    @Test("Nothing is written after the image") func longerBuffer() {
         let rules = Preprocessing(width: 3, height: 3)
         var values = [Float](repeating: 7, count: 30)
         values.withUnsafeMutableBufferPointer { rules.normalize(RasterImage(width: 3, height: 3), into: $0) }
@@ -49,12 +49,12 @@ import Testing
         #expect(Preprocessing(width: 2, height: 1, channels: 1).prepare(image).samples == [expected, 0])
     }
 
-    @Test("A grey picture becomes one of three equal channels") func color() {
+    @Test("A grey picture becomes three equal channels") func color() {
         let image = RasterImage(width: 2, height: 1, channels: 1, samples: [9, 200])
         #expect(Preprocessing(width: 2, height: 1).prepare(image).samples == [9, 9, 9, 200, 200, 200])
     }
 
-    @Test("Transparency in memory is laid on white, as that of a file is", arguments: [1, 3])
+    @Test("Transparency in memory is flattened on white, as for files", arguments: [1, 3])
     func transparency(channels: Int) throws {
         let image = RasterImage.noise(width: 8, height: 8, channels: 4)
         let rules = Preprocessing(width: 8, height: 8, channels: channels)
@@ -65,7 +65,9 @@ import Testing
         }
     }
 
-    @Test("A photo of any shape takes the input's", arguments: CropAndScale.allCases, [(40, 10), (7, 90), (16, 12)])
+    @Test(
+        "A photo of any shape gets the size of the input", arguments: CropAndScale.allCases,
+        [(40, 10), (7, 90), (16, 12)])
     func sizes(rule: CropAndScale, size: (Int, Int)) {
         let source = RasterImage.gradient(width: size.0, height: size.1)
         for (width, height, channels) in [(16, 12, 3), (1, 1, 1), (5, 30, 3)] {
@@ -76,7 +78,7 @@ import Testing
         }
     }
 
-    @Test("A file is prepared as its picture is") func file() throws {
+    @Test("A file is preprocessed like its picture") func file() throws {
         try withTemporaryFolder { folder in
             let image = RasterImage.gradient(width: 30, height: 20)
             let url = folder.appending(path: "x.png")
@@ -88,11 +90,11 @@ import Testing
         }
     }
 
-    @Test("Rules in order have no problem", arguments: [1, 3]) func sound(channels: Int) {
+    @Test("Valid settings have no problem", arguments: [1, 3]) func sound(channels: Int) {
         #expect(Preprocessing(width: 1, height: 1 << 14, channels: channels).problem == nil)
     }
 
-    @Test("A bad rule is told") func problems() throws {
+    @Test("An invalid setting is reported") func problems() throws {
         func expectProblem(_ word: String, _ change: (inout Preprocessing) -> Void) throws {
             var rules = Preprocessing(width: 5, height: 5)
             change(&rules)
@@ -112,7 +114,7 @@ import Testing
         try expectProblem("\"Display P3\"") { $0.colorSpace = "Display P3" }
     }
 
-    @Test("Rules survive JSON") func codable() throws {
+    @Test("Encoding and decoding give the same settings") func codable() throws {
         var rules = Preprocessing(width: 5, height: 6, channels: 1, cropAndScale: .scaleFill)
         rules.mean = [0.1]
         let read = try JSONDecoder().decode(Preprocessing.self, from: JSONEncoder().encode(rules))

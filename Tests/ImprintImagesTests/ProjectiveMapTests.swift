@@ -5,7 +5,7 @@ import Testing
 @testable import ImprintImages
 @testable import ImprintSynthesis
 
-@Suite("Maps of places") struct ProjectiveMapTests {
+@Suite("Projective map") struct ProjectiveMapTests {
     @Test("A flip is exact", arguments: [(1, 1), (4, 3), (7, 2), (30, 31)], [1, 3, 4])
     func flip(size: (Int, Int), channels: Int) throws {
         let image = RasterImage.noise(width: size.0, height: size.1, channels: channels)
@@ -26,8 +26,8 @@ import Testing
         #expect(image.warped(by: ProjectiveMap()) == image)
     }
 
-    @Test("A positive angle turns the picture counter-clockwise") func direction() {
-        // A dot right of the centre of a black picture; a quarter turn moves it above the centre.
+    @Test("A positive angle rotates the picture counter-clockwise") func direction() {
+        // A quarter turn moves a dot right of the centre above the centre.
         var image = RasterImage(width: 21, height: 21, channels: 1)
         image.samples[10 * 21 + 18] = 255
         #expect(image.warped(by: ProjectiveMap().rotated(by: .pi / 2)).brightest == [10, 2])
@@ -35,15 +35,15 @@ import Testing
         #expect(turned == [18, 8])
     }
 
-    @Test("Steps are applied to the picture one after the other") func order() {
+    @Test("Steps apply to the picture in order") func order() {
         var image = RasterImage(width: 21, height: 21, channels: 1)
         image.samples[10 * 21 + 18] = 255
-        // To the top, and then to the bottom; the other way round the flip would change nothing.
+        // To the top, and then to the bottom; in reverse order the flip would change nothing.
         let map = ProjectiveMap().rotated(by: .pi / 2).flipped(horizontally: false)
         #expect(image.warped(by: map).brightest == [10, 18])
     }
 
-    @Test("Zooming enlarges about the centre, and a shift to the right looks further right") func zoom() {
+    @Test("Zooming enlarges around the centre, and a shift to the right shows more of the right side") func zoom() {
         var image = RasterImage(width: 21, height: 21, channels: 1)
         image.samples[10 * 21 + 14] = 255
         #expect(image.warped(by: ProjectiveMap().zoomed(by: 2, movedBy: (0, 0), in: image)).brightest == [18, 10])
@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test(
-        "A warp is that of a plain version in double precision", arguments: [(1, 1), (1, 8), (17, 11), (32, 32)],
+        "A warp agrees with a direct version in double precision", arguments: [(1, 1), (1, 8), (17, 11), (32, 32)],
         [1, 3, 4])
     func likePlainWarp(size: (Int, Int), channels: Int) {
         let image = RasterImage.noise(width: size.0, height: size.1, channels: channels)
@@ -60,8 +60,8 @@ import Testing
             ProjectiveMap().rotated(by: 0.2), ProjectiveMap().rotated(by: -0.26), ProjectiveMap().rotated(by: 1.9),
             ProjectiveMap().zoomed(by: 1.2, movedBy: (0.07, -0.05), in: image).rotated(by: 0.1).flipped(
                 horizontally: true),
-            ProjectiveMap().seen(fromTheSide: (0.2, -0.1), in: image),
-            ProjectiveMap().seen(fromTheSide: (-0.15, 0.2), in: image)
+            ProjectiveMap().tilted(by: (0.2, -0.1), in: image),
+            ProjectiveMap().tilted(by: (-0.15, 0.2), in: image)
                 .zoomed(by: 1.2, movedBy: (0.07, -0.05), in: image).rotated(by: 0.1).flipped(horizontally: false),
             ProjectiveMap().zoomed(by: 0.5, movedBy: (0.9, 2), in: image),
             ProjectiveMap(a: 0, d: 0, shiftX: 1e6, shiftY: -1e6),
@@ -74,15 +74,15 @@ import Testing
         }
     }
 
-    @Test("Seen from the side, one edge is larger and the other smaller; the centre stays") func perspective() {
-        // Dots half the way from the centre to the edges are shown where x / (1 + x / 250) is ±25: at −22.7 and 27.8.
+    @Test("Perspective enlarges one edge and reduces the other; the centre stays") func perspective() {
+        // Dots halfway from the centre to the edges move to x with x / (1 + x / 250) = ±25: to −22.7 and 27.8.
         var image = RasterImage(width: 101, height: 101, channels: 1)
         for x in [25, 50, 75] { image.samples[50 * 101 + x] = 255 }
-        let seen = image.warped(by: ProjectiveMap().seen(fromTheSide: (0.202, 0), in: image))
+        let seen = image.warped(by: ProjectiveMap().tilted(by: (0.202, 0), in: image))
         let middle = seen.samples[(50 * 101)..<(51 * 101)]
         let bright = middle.enumerated().filter { $0.element > 100 }.map(\.offset)
         #expect(bright == [27, 50, 78])
-        let up = image.warped(by: ProjectiveMap().seen(fromTheSide: (0, 0.2), in: image))
+        let up = image.warped(by: ProjectiveMap().tilted(by: (0, 0.2), in: image))
         #expect(up.samples[50 * 101 + 50] == 255)
     }
 }
@@ -112,8 +112,8 @@ extension RasterImage {
 
     /// The column and row of the brightest pixel of a grey image.
     var brightest: [Int] {
-        let place = samples.indices.max { samples[$0] < samples[$1] } ?? 0
-        return [place % width, place / width]
+        let index = samples.indices.max { samples[$0] < samples[$1] } ?? 0
+        return [index % width, index / width]
     }
 }
 
@@ -136,7 +136,7 @@ private func plainWarp(_ image: RasterImage, _ map: ProjectiveMap, gain: Float) 
                         sum += weight * Double(image.pixel(fromX, fromY)[channel])
                     }
                 }
-                // Alpha is no colour.
+                // Alpha is not transformed.
                 result.append(UInt8(min((sum * (channel < 3 ? Double(gain) : 1)).rounded(), 255)))
             }
         }

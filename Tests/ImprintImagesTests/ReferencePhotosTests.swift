@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Reference photos", .enabled(if: ReferenceData.has("data/viget-train")))
 struct ReferencePhotosTests {
-    @Test("Every photo decodes, upright") func everyPhotoDecodes() throws {
+    @Test("Every photo decodes upright") func everyPhotoDecodes() throws {
         let folder = try ImageFolder(at: ReferenceData.folder.appending(path: "data/viget-train"))
         #expect(folder.labels == ["NotVigetLogo", "VigetLogo"])
         #expect(folder.items.count == 871)
@@ -24,7 +24,7 @@ struct ReferencePhotosTests {
     }
 
     @Test(
-        "Photos are prepared as Pillow prepares them, within 32 dB each",
+        "Preprocessing agrees with Pillow to 32 dB for each photo",
         .enabled(if: Python.path != nil, "IMPRINT_PYTHON names no Python; ./run test sets it"))
     func preparedLikePillow() throws {
         let folder = try ImageFolder(at: ReferenceData.folder.appending(path: "data/viget-train"))

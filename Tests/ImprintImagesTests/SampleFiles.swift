@@ -3,7 +3,7 @@ import ImprintImages
 import TestSupport
 
 extension RasterImage {
-    /// An image in which each sample tells its place, without edges that a JPEG would blur.
+    /// An image whose samples depend on their position, without edges that a JPEG would blur.
     static func gradient(width: Int, height: Int, channels: Int = 3) -> RasterImage {
         var image = RasterImage(width: width, height: height, channels: channels)
         for y in 0..<height {
@@ -30,13 +30,13 @@ extension RasterImage {
     func pixel(_ x: Int, _ y: Int) -> [UInt8] { Array(samples[((y * width + x) * channels)...].prefix(channels)) }
 }
 
-/// The largest difference between two lists of samples; 256 where their counts differ.
+/// The largest difference between two lists of samples; 256 if their counts differ.
 func largestDifference(_ a: some Collection<UInt8>, _ b: some Collection<UInt8>) -> Int {
     guard a.count == b.count else { return 256 }
     return zip(a, b).map { abs(Int($0) - Int($1)) }.max() ?? 0
 }
 
-/// How alike two pictures are, in dB: 10 lg (255² / mean square difference).
+/// The peak signal-to-noise ratio of two pictures, in dB: 10 lg (255² / mean square difference).
 func peakSignalToNoise(_ a: some Collection<UInt8>, _ b: some Collection<UInt8>) -> Double {
     let sum = zip(a, b).reduce(0) { sum, pair in
         let difference = Int(pair.0) - Int(pair.1)
@@ -45,7 +45,7 @@ func peakSignalToNoise(_ a: some Collection<UInt8>, _ b: some Collection<UInt8>)
     return 10 * log10(255 * 255 * Double(a.count) / Double(max(sum, 1)))
 }
 
-/// Decodes bytes through a file, whose name says nothing about its content.
+/// Decodes bytes through a file with a meaningless name.
 func decode(_ bytes: [UInt8], coveringShortSide: Int? = nil, keepsAlpha: Bool = false) throws -> RasterImage {
     try withTemporaryFolder { folder in
         let url = folder.appending(path: "file")
@@ -66,13 +66,13 @@ func exif(orientation: Int, isBigEndian: Bool) -> [UInt8] {
     return header + integer(42, 2) + integer(8, 4) + integer(2, 2) + width + turn + integer(0, 4)
 }
 
-/// A JPEG with a marker segment put in after its start.
+/// Inserts a marker segment after the start of a JPEG.
 func inserting(_ marker: UInt8, _ content: [UInt8], into jpeg: [UInt8]) -> [UInt8] {
     let length = content.count + 2
     return jpeg[..<2] + [0xFF, marker, UInt8(length >> 8), UInt8(length & 0xFF)] + content + jpeg[2...]
 }
 
-/// A PNG put together from its chunks, so that it can have any depth, colour type and extra chunks.
+/// Builds a PNG from chunks, with any depth, colour type and extra chunks.
 func png(
     width: Int, height: Int, depth: UInt8 = 8, colorType: UInt8, rows: [[UInt8]],
     extra: [(type: String, content: [UInt8])] = []

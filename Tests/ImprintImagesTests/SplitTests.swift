@@ -18,14 +18,14 @@ import Testing
     }
 
     @Test(
-        "The automatic rule is that of Create ML",
+        "The automatic rule agrees with Create ML",
         arguments: [(0, 0), (49, 0), (50, 0.1), (199, 0.1), (200, 0.05), (100_000, 0.05)])
     func automatic(count: Int, fraction: Double) {
         #expect(ValidationRule.automatic.fraction(ofImages: count) == fraction)
     }
 
     @Test(
-        "Each class gives its part, and no less than one image to either side",
+        "The split is stratified, with at least one image of each class in each set",
         arguments: [
             (.automatic, [20, 20], [0, 0]), (.automatic, [50, 10], [5, 1]),
             (.automatic, [190, 4, 2, 1], [19, 1, 1, 0]),
@@ -33,7 +33,7 @@ import Testing
             (.fraction(0.99), [10, 2, 1], [9, 1, 0]), (.fraction(0), [10, 10], [0, 0]), (.none, [300, 100], [0, 0]),
         ] as [(ValidationRule, [Int], [Int])])
     func counts(rule: ValidationRule, images: [Int], expected: [Int]) throws {
-        // The automatic rule goes by the total: 195 and a few more stay below 200.
+        // The automatic rule uses the total: 195 and a few more stay below 200.
         let folder = try folder(images)
         let (training, validation) = folder.split(rule, seed: 1)
         #expect(folder.labels.indices.map { label in validation.count { $0.label == label } } == expected)
@@ -45,14 +45,14 @@ import Testing
         #expect(folder.items.filter(Set(validation).contains) == validation)
     }
 
-    @Test("The same seed gives the same split, another seed another") func deterministic() throws {
+    @Test("The same seed gives the same split, another seed another split") func deterministic() throws {
         let folder = try folder([40, 60])
         let first = folder.split(.fraction(0.3), seed: 7).validation
         #expect(folder.split(.fraction(0.3), seed: 7).validation == first)
         #expect(folder.split(.fraction(0.3), seed: 8).validation != first)
     }
 
-    /// A folder in which every name tells its group; the images of one group are copies.
+    /// A folder in which names contain the group; the images of a group are copies.
     private func withGroups<Result>(
         _ sizes: [[Int]], _ body: (ImageFolder, ImageGroups) throws -> Result
     ) throws -> Result {
@@ -76,7 +76,7 @@ import Testing
         Set(items.map { $0.url.lastPathComponent.prefix { $0 != "," } })
     }
 
-    @Test("Groups stay on one side, over labels too", arguments: [0, 1, 2, 3] as [UInt64])
+    @Test("Groups stay in one set, across labels too", arguments: [0, 1, 2, 3] as [UInt64])
     func groups(seed: UInt64) throws {
         let sizes = [
             [9, 0], [3, 2], [1, 0], [2, 0], [0, 1], [1, 1], [0, 6], [2, 2], [1, 0], [1, 0], [0, 1], [0, 2], [0, 1],
@@ -96,7 +96,7 @@ import Testing
     }
 
     @Test(
-        "A class of few groups gives one that is too large rather than nothing, and the only group of a class is trained on",
+        "A class of few groups holds out one too large group rather than none, but never its only group",
         arguments: [
             ([[10], [5]], [5]), ([[10]], [0]), ([[4, 3], [1, 0]], [1, 0]), ([[4, 3], [5, 4]], [4, 3]),
         ] as [([[Int]], [Int])])
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test("Leaks of a split at random are counted") func leaks() throws {
+    @Test("Leaks of a random split are counted") func leaks() throws {
         try withGroups([[10, 10]]) { folder, groups in
             for (rule, count) in [(.fraction(0.2), 4), (.none, 0)] as [(ValidationRule, Int)] {
                 let leaks = folder.randomSplitLeaks(rule, seed: 1, groups: groups)

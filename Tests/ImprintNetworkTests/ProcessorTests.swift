@@ -4,13 +4,16 @@ import Testing
 
 @testable import ImprintNetwork
 
-/// Whether `./run test` got the kernels that it asked for when it tests what older processors run.
 @Suite struct ProcessorTests {
-    private static let asked = ProcessInfo.processInfo.environment
+    private static let environment = ProcessInfo.processInfo.environment
 
-    @Test(.enabled(if: asked["IMPRINT_KERNELS"] != nil, "No kernels are asked for."))
-    func usesTheKernelsAskedFor() throws {
+    @Test(
+        "IMPRINT_KERNELS and OPENBLAS_CORETYPE choose the kernels of an older processor",
+        .enabled(if: environment["IMPRINT_KERNELS"] != nil, "IMPRINT_KERNELS is not set."))
+    func usesChosenKernels() throws {
+        let expected = ["baseline": "SSE2", "v3": "AVX2"][try #require(Self.environment["IMPRINT_KERNELS"])]
+        #expect(String(cString: imprint_kernels_vector_instructions()) == expected)
         #expect(imprint_kernels_use_avx512() == 0)
-        #expect(GEMM.kernels == (try #require(Self.asked["OPENBLAS_CORETYPE"])))
+        #expect(GEMM.kernels == (try #require(Self.environment["OPENBLAS_CORETYPE"])))
     }
 }

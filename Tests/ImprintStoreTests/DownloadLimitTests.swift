@@ -13,7 +13,7 @@ extension DownloadTests {
         return limits
     }
 
-    @Test("Limits in which nothing can come are an error", arguments: [Duration.zero, .seconds(-1)])
+    @Test("An interval that is not positive is an error", arguments: [Duration.zero, .seconds(-1)])
     func limits(interval: Duration) async throws {
         try await withStore { _, _ in
         } _: { store, server, _ in
@@ -27,20 +27,20 @@ extension DownloadTests {
         }
     }
 
-    @Test("Bodies beyond the limit are refused, by their length and as they come", arguments: [true, false])
+    @Test("Bodies beyond the limit are errors, announced or not", arguments: [true, false])
     func tooLarge(announced: Bool) async throws {
         try await expect(limits: small) {
             $0 == .tooLarge(url: $0.url ?? "", byteCount: announced ? 1 << 40 : nil, limit: 100_000)
         } answer: { _, connection in
             connection.send("HTTP/1.1 200 OK\r\n\(announced ? "Content-Length: \(1 << 40)\r\n" : "")\r\n")
-            // As fast as a network, not as a loop in one machine, which leaves a session no time to hear that it is cancelled.
+            // At network speed: a tight loop would leave the session no time to process the cancellation.
             while connection.send(Data(count: 10_000)) { usleep(1000) }
         }
     }
 
-    @Test("A compressed body counts as what comes out of it")
+    @Test("A compressed body counts with its decompressed size")
     func compressed() async throws {
-        // 20 MB of zeros, by gzip.
+        // 20 MB of zeros, compressed with gzip.
         let process = Process()
         let output = Pipe()
         process.executableURL = URL(filePath: "/bin/sh")
@@ -59,7 +59,7 @@ extension DownloadTests {
 
     enum Slowness: CaseIterable { case answer, header, body, silence }
 
-    @Test("Servers that send nothing, or byte by byte, are given up", arguments: Slowness.allCases)
+    @Test("Servers that send nothing or single bytes are errors", arguments: Slowness.allCases)
     func tooSlow(_ slowness: Slowness) async throws {
         let bytes = model.bytes
         var limits = DownloadLimits()
@@ -84,11 +84,11 @@ extension DownloadTests {
         }
     }
 
-    @Test("A server that is fast enough, but does not end, is given up when the time is over")
-    func tookTooLong() async throws {
+    @Test("A download that does not end in time is an error")
+    func timedOut() async throws {
         let limits = DownloadLimits(interval: .seconds(60), bytesPerInterval: 1, time: .milliseconds(500))
         try await expect(limits: limits) {
-            $0 == .tookTooLong(url: $0.url ?? "", limit: .milliseconds(500))
+            $0 == .timedOut(url: $0.url ?? "", limit: .milliseconds(500))
         } answer: {
             _, connection in
             connection.send("HTTP/1.1 200 OK\r\n\r\n")
@@ -98,10 +98,10 @@ extension DownloadTests {
 }
 
 extension StoreError {
-    /// The URL that a refusal names.
+    /// The URL in the error.
     fileprivate var url: String? {
         switch self {
-        case .tooLarge(let url, _, _), .tookTooLong(let url, _): url
+        case .tooLarge(let url, _, _), .timedOut(let url, _): url
         default: nil
         }
     }

@@ -6,12 +6,12 @@ import Testing
 
 @testable import ImprintStore
 
-/// Models from web servers, honest ones and others.
+/// Downloads of models from correct and from misbehaving web servers.
 @Suite struct DownloadTests {
     let model = TestModel.all[0]
     private let other = TestModel.all[1]
 
-    /// Gives `body` an empty store in a folder, and a server.
+    /// Calls `body` with an empty store in a folder and a server.
     func withStore(
         answer: @escaping @Sendable (RawServer.Request, RawServer.Connection) -> Void,
         _ body: (ModelStore, RawServer, URL) async throws -> Void
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    /// Checks that installing from a server that answers so is refused, and leaves no model.
+    /// Checks that an installation from a server with this answer fails and leaves no model.
     func expect(
         limits: DownloadLimits = .patient, sourceLocation: SourceLocation = #_sourceLocation,
         _ isExpected: @escaping (StoreError) -> Bool,
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test("A model comes over HTTP, also by a redirect, with a length, in chunks and up to the end of the connection")
+    @Test("Models download with redirects, with a length, in chunks and until the connection closes")
     func plain() async throws {
         let bytes = model.bytes
         try await withStore { request, connection in
@@ -50,9 +50,9 @@ import Testing
             case "/chunks":
                 connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
                 for start in stride(from: 0, to: bytes.count, by: 1000) {
-                    let piece = bytes[start..<min(start + 1000, bytes.count)]
-                    connection.send("\(String(piece.count, radix: 16))\r\n")
-                    connection.send(Data(piece))
+                    let chunk = bytes[start..<min(start + 1000, bytes.count)]
+                    connection.send("\(String(chunk.count, radix: 16))\r\n")
+                    connection.send(Data(chunk))
                     connection.send("\r\n")
                 }
                 connection.send("0\r\n\r\n")
@@ -68,12 +68,12 @@ import Testing
                 #expect(installed.source.hasSuffix(path))
                 #expect(try store.answer == model.answer)
             }
-            // All were the same model.
+            // All downloads were the same model.
             #expect(try modelFiles(in: folder) == [model.sha256 + ".imprint"])
         }
     }
 
-    @Test("A broken download is gone on from where it broke off")
+    @Test("An interrupted download is resumed")
     func resume() async throws {
         let (bytes, cuts) = (model.bytes, [1000, 700, nil])
         try await withStore { request, connection in
@@ -83,7 +83,7 @@ import Testing
                 await #expect {
                     try await store.install(from: server.url, verification: model.verification, limits: .patient)
                 } throws: { error in
-                    guard case .brokenOff(_, let count, _)? = error as? StoreError else { return false }
+                    guard case .interrupted(_, let count, _)? = error as? StoreError else { return false }
                     return count == expected
                 }
             }
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test("A file that has changed on the server meanwhile is had anew, whole")
+    @Test("If the file on the server has changed, the download starts over")
     func changed() async throws {
         let (first, second) = (model, other)
         try await withStore { request, connection in
@@ -115,7 +115,9 @@ import Testing
         }
     }
 
-    @Test("A file that has become shorter than what is there of it is had anew at once") func shrunk() async throws {
+    @Test("If the partial file is longer than the file on the server, the download starts over") func shrunk()
+        async throws
+    {
         let bytes = model.bytes
         try await withStore { request, connection in
             if request.range != nil {
@@ -132,7 +134,7 @@ import Testing
         }
     }
 
-    @Test("Where the rest does not fit what is there, all is had anew, once")
+    @Test("If the partial file is damaged, the whole file is downloaded again once")
     func damagedBeginning() async throws {
         let bytes = model.bytes
         try await withStore { request, connection in
@@ -149,7 +151,7 @@ import Testing
         }
     }
 
-    @Test("A download that was complete before it was verified is not had again")
+    @Test("A complete download that was not verified is not repeated")
     func complete() async throws {
         let bytes = model.bytes
         try await withStore { request, connection in
@@ -172,7 +174,7 @@ import Testing
     }
 
     @Test(
-        "Redirects to files and other schemes are refused, and circles",
+        "Redirects to files, to other schemes and in cycles are errors",
         arguments: [
             "file:///etc/passwd", "FILE:///etc/passwd", "ftp://127.0.0.1/x", "data:text/plain,x", "//", "http://",
             "/model.imprint", "",
@@ -181,9 +183,9 @@ import Testing
     func redirects(_ location: String) async throws {
         try await expect { error in
             switch error {
-            case .redirectRefused: true
-            // What is no place at all is no redirect.
-            case .refusedByServer(_, status: 302), .brokenOff:
+            case .redirectRejected: true
+            // A redirect without a valid target is no redirect.
+            case .unexpectedStatus(_, status: 302), .interrupted:
                 ["", "//", "http://", "http://a b/", ":80"].contains(location)
             default: false
             }
@@ -192,7 +194,7 @@ import Testing
         }
     }
 
-    @Test("Redirects go from http to https, never back") func redirectsToLess() throws {
+    @Test("Redirects may go from http to https, but not back") func redirectsToLess() throws {
         let secure = try #require(URL(string: "https://models.example/a/logo.imprint?token=1"))
         let plain = try #require(URL(string: "http://models.example/logo.imprint"))
         #expect(throws: StoreError.self) { try secure.redirected(to: "http://models.example/logo.imprint") }
@@ -203,7 +205,7 @@ import Testing
     }
 
     @Test(
-        "What is no file of a server, or a wrong part of one, is refused",
+        "Unexpected responses are errors",
         arguments: [
             "HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\nno.",
             "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\nContent-Length: 3\r\n\r\nno.",
@@ -222,7 +224,7 @@ import Testing
     func answers(_ answer: String) async throws {
         try await expect { error in
             switch error {
-            case .refusedByServer, .invalidResponse, .brokenOff, .wrongDigest: true
+            case .unexpectedStatus, .invalidResponse, .interrupted, .wrongDigest: true
             case .tooLarge: answer.contains("99999")
             default: false
             }
@@ -232,7 +234,7 @@ import Testing
     }
 
     @Test(
-        "A wrong part is refused, and the next attempt begins anew",
+        "A wrong part is an error, and the next attempt starts over",
         arguments: [
             "bytes 0-9999/10000", "bytes 999-1500/1501", "bytes 1000-1200/5000", "bytes 1000-99999999999999999999/5000",
             "pages 1-2/3", nil,
@@ -273,12 +275,12 @@ import Testing
             while server.requests.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
             task.cancel()
             await #expect(throws: CancellationError.self) { try await task.value }
-            // The next one can begin.
+            // The next installation can start.
             try await model.install(into: store)
         }
     }
 
-    @Test("One installation at a time, and going back while one is under way")
+    @Test("Installations are exclusive, but a rollback works during one")
     func oneAtATime() async throws {
         try await withStore { _, connection in
             while connection.send("HTTP/1.1 200 OK\r\nX: ") { usleep(10_000) }
@@ -300,12 +302,12 @@ import Testing
     }
 
     @Test(
-        "Other schemes than file, http and https are refused",
+        "Schemes other than file, http and https are errors",
         arguments: ["ftp://x/y", "data:,x", "model.imprint", "http:///x"])
     func schemes(_ text: String) async throws {
         try await withTemporaryFolder { folder in
             let url = try #require(URL(string: text))
-            await #expect(throws: StoreError.unsupportedURL(url.shown)) {
+            await #expect(throws: StoreError.unsupportedURL(url.redacted)) {
                 try await ModelStore(at: folder).install(from: url, verification: model.verification, limits: .patient)
             }
         }

@@ -5,36 +5,36 @@ import Synchronization
 
 @testable import ImprintStore
 
-/// Files in memory that know what of them a disk would have after a power cut.
+/// Files in memory that simulate the state of a disk after a power cut.
 final class MemoryFiles: StoreFiles {
-    /// What happens at one of the operations.
+    /// A fault at one of the operations.
     enum Fault {
-        /// It and all that follow fail.
+        /// This and all following operations fail.
         case powerCut
-        /// It alone fails.
+        /// Only this operation fails.
         case error
     }
 
     struct PowerCut: Error {}
 
-    /// What a power cut does to what was not flushed.
+    /// The loss of unflushed data in a power cut.
     enum Loss: CaseIterable {
         case all, none, some
     }
 
     private struct File {
         var bytes = Data()
-        /// How many of the bytes were flushed.
+        /// The number of flushed bytes.
         var flushedCount = 0
     }
 
     private struct State {
         var files: [Int: File] = [:]
-        /// Which file a name stands for.
+        /// The file of each name.
         var names: [String: Int] = [:]
         var flushedNames: [String: Int] = [:]
         var operationCount = 0
-        var fault: (place: Int, Fault)?
+        var fault: (operation: Int, Fault)?
         var isCut = false
     }
 
@@ -44,35 +44,35 @@ final class MemoryFiles: StoreFiles {
 
     private init(_ state: sending State) { self.state = Mutex(state) }
 
-    /// How many operations there were.
+    /// The number of operations so far.
     var operationCount: Int { state.withLock(\.operationCount) }
 
-    /// The same files; the operation of this number, from 0, will fail.
-    func copy(failingAt place: Int? = nil, _ fault: Fault = .powerCut) -> MemoryFiles {
+    /// Copies the files; the operation with this index fails.
+    func copy(failingAt operation: Int? = nil, _ fault: Fault = .powerCut) -> MemoryFiles {
         var copied = state.withLock { $0 }
         copied.operationCount = 0
-        copied.fault = place.map { ($0, fault) }
+        copied.fault = operation.map { ($0, fault) }
         return MemoryFiles(copied)
     }
 
-    /// What is there when the power is back.
+    /// The files after a reboot.
     func rebooted(losing loss: Loss, seed: Int) -> MemoryFiles {
         var random = RandomStream(seed: UInt64(seed), "reboot")
         let before = state.withLock { $0 }
         var after = State()
         for (number, file) in before.files.sorted(by: { $0.key < $1.key }) {
-            var kept = file
+            var remaining = file
             switch loss {
             case .none: break
-            case .all: kept.bytes = file.bytes.prefix(file.flushedCount)
+            case .all: remaining.bytes = file.bytes.prefix(file.flushedCount)
             case .some:
-                // A file may have got its length and not yet its bytes.
+                // A file may have its new length but not yet its bytes.
                 let count = random.pick(file.flushedCount...file.bytes.count)
                 let whole = random.pick(file.flushedCount...count)
-                kept.bytes = file.bytes.prefix(whole) + Data(count: count - whole)
+                remaining.bytes = file.bytes.prefix(whole) + Data(count: count - whole)
             }
-            kept.flushedCount = kept.bytes.count
-            after.files[number] = kept
+            remaining.flushedCount = remaining.bytes.count
+            after.files[number] = remaining
         }
         for name in Set(before.names.keys).union(before.flushedNames.keys).sorted() {
             let isFlushed = loss == .all || loss == .some && random.chance(0.5)
@@ -83,23 +83,23 @@ final class MemoryFiles: StoreFiles {
     }
 
     /// Flips a bit.
-    func damage(_ name: String, at place: Int) {
+    func damage(_ name: String, at offset: Int) {
         state.withLock { state in
             guard let number = state.names[name] else { preconditionFailure("no \(name)") }
-            state.files[number]?.bytes[place] ^= 1
+            state.files[number]?.bytes[offset] ^= 1
         }
     }
 
-    /// Counts an operation, and does it unless it is to fail.
+    /// Counts an operation, and runs it unless it must fail.
     private func operation<Result>(_ body: (inout State) throws -> Result) throws -> Result {
         try state.withLock { state in
             if state.isCut { throw PowerCut() }
             defer { state.operationCount += 1 }
-            guard let (place, fault) = state.fault, place == state.operationCount else { return try body(&state) }
+            guard let (index, fault) = state.fault, index == state.operationCount else { return try body(&state) }
             switch fault {
-            case .error: throw FileError.cannotWrite(path: "file", reason: "a failing disk", remedy: "mend it")
+            case .error: throw FileError.cannotWrite(path: "file", reason: "a failing disk", remedy: "fix it")
             case .powerCut:
-                // Whether it was done is for the loss to decide: nothing of it is flushed.
+                // The operation takes place, but nothing of it is flushed, so the loss decides.
                 let flushed = state
                 _ = try? body(&state)
                 state.flushedNames = flushed.flushedNames
@@ -124,7 +124,7 @@ final class MemoryFiles: StoreFiles {
 
     func read(_ name: String, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         try mapped(name).withUnsafeBytes { bytes in
-            // In pieces, as from a disk.
+            // In chunks, as from a disk.
             for start in stride(from: 0, to: bytes.count, by: 100) {
                 try body(UnsafeRawBufferPointer(rebasing: bytes[start..<min(start + 100, bytes.count)]))
             }
@@ -174,7 +174,7 @@ final class MemoryFiles: StoreFiles {
 }
 
 extension RandomStream {
-    /// A number of a range.
+    /// A random integer in a range.
     fileprivate mutating func pick(_ range: ClosedRange<Int>) -> Int {
         range.lowerBound + index(below: range.count)
     }

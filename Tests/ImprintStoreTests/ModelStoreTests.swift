@@ -10,7 +10,7 @@ import Testing
 @Suite struct ModelStoreTests {
     private let models = TestModel.all
 
-    @Test("A store has the model in use and the one before, and goes back once") func versions() async throws {
+    @Test("A store keeps the model in use and the previous one, and rolls back once") func versions() async throws {
         try await withTemporaryFolder { parent in
             let folder = parent.appending(path: "new/store")
             let store = try ModelStore(at: folder)
@@ -31,14 +31,15 @@ import Testing
             #expect(try store.load() === live.current && store.live() === live)
             #expect(try modelFiles(in: folder) == [models[1].sha256 + ".imprint"])
             #expect(throws: StoreError.nothingToRollBackTo(folder: folder.path)) { try store.rollBack() }
-            // What is on the disk is what is in memory.
+            // Disk and memory agree.
             let reopened = try ModelStore(at: folder)
             #expect(try reopened.current == rolledBack)
             #expect(try reopened.answer == models[1].answer)
         }
     }
 
-    @Test("A folder whose names cannot be flushed is no word on which model is in use") func unflushed() throws {
+    @Test("A failing flush of the folder is an error that does not claim which model is in use") func unflushed() throws
+    {
         try withTemporaryFolder { parent in
             let folder = parent.appending(path: "store")
             let disk = try Disk(folder)
@@ -52,7 +53,7 @@ import Testing
         }
     }
 
-    @Test("A model is loaded once, and one in use outlives its file") func loadedOnce() async throws {
+    @Test("A model is loaded once, and stays usable after its file is removed") func loadedOnce() async throws {
         try await withTemporaryFolder { folder in
             let store = try ModelStore(at: folder)
             try await models[0].install(into: store)
@@ -66,7 +67,9 @@ import Testing
         }
     }
 
-    @Test("What another process installs is loaded, and live from then on") func otherProcesses() async throws {
+    @Test("A model installed by another process is loaded and used by live classifiers") func otherProcesses()
+        async throws
+    {
         try await withTemporaryFolder { folder in
             let (first, second) = (try ModelStore(at: folder), try ModelStore(at: folder))
             try await models[0].install(into: first)
@@ -80,17 +83,17 @@ import Testing
     }
 
     @Test(
-        "A bit flipped on the disk is refused, and mended by going back or by installing again",
+        "A flipped bit on the disk is an error, and a rollback or a new installation fixes it",
         arguments: [true, false])
     func flippedOnDisk(rollsBack: Bool) async throws {
         try await withTemporaryFolder { folder in
             let store = try ModelStore(at: folder)
             for model in models.prefix(2) { try await model.install(into: store) }
             let file = folder.appending(path: models[1].sha256 + ".imprint")
-            for place in [0, 50, models[1].bytes.count - 1] {
+            for offset in [0, 50, models[1].bytes.count - 1] {
                 var bytes = models[1].bytes
-                bytes[place] ^= 1
-                // Another file: the old one is mapped.
+                bytes[offset] ^= 1
+                // A new file, because the old one is mapped.
                 try bytes.write(to: file, options: .atomic)
                 #expect {
                     try ModelStore(at: folder).load()
@@ -110,7 +113,7 @@ import Testing
         }
     }
 
-    @Test("A damaged model before is not gone back to") func damagedPrevious() async throws {
+    @Test("A rollback to a damaged model is an error") func damagedPrevious() async throws {
         try await withTemporaryFolder { folder in
             let store = try ModelStore(at: folder)
             for model in models.prefix(2) { try await model.install(into: store) }
@@ -122,7 +125,9 @@ import Testing
         }
     }
 
-    @Test("A damaged model does not take the place of the last good one") func damagedCurrent() async throws {
+    @Test("A damaged model does not replace the last intact one as the previous model") func damagedCurrent()
+        async throws
+    {
         try await withTemporaryFolder { folder in
             let store = try ModelStore(at: folder)
             for model in models.prefix(2) { try await model.install(into: store) }
@@ -134,8 +139,7 @@ import Testing
         }
     }
 
-    @Test("A damaged list of models is said, never guessed, and mended by installing") func damagedIndex() async throws
-    {
+    @Test("A damaged index is an error, and a new installation fixes it") func damagedIndex() async throws {
         try await withTemporaryFolder { folder in
             let store = try ModelStore(at: folder)
             for model in models.prefix(2) { try await model.install(into: store) }
@@ -159,7 +163,7 @@ import Testing
         }
     }
 
-    @Test("Eight tasks classify while models are exchanged a thousand times: each answer is wholly that of one of them")
+    @Test("While models are replaced a thousand times, eight tasks get only consistent results")
     func hotSwap() async throws {
         try await withTemporaryFolder { folder in
             let store = try ModelStore(at: folder)
@@ -174,14 +178,14 @@ import Testing
                         var counts = [0, 0]
                         while !Task.isCancelled {
                             let answer = try live.current.classify(TestModel.photo)
-                            let place = try #require(answers.firstIndex(of: answer))
-                            counts[place] += 1
+                            let index = try #require(answers.firstIndex(of: answer))
+                            counts[index] += 1
                             await Task.yield()
                         }
                         return counts
                     }
                 }
-                // Every other one goes back.
+                // Every other change is a rollback.
                 try await pair[1].inFile { file in
                     for swap in 0..<1000 {
                         if swap.isMultiple(of: 2) {
@@ -195,17 +199,17 @@ import Testing
                 group.cancelAll()
                 var counts = [0, 0]
                 for try await some in group { counts = [counts[0] + some[0], counts[1] + some[1]] }
-                // Tasks that saw but one model would show nothing.
+                // The test is meaningless if the tasks saw only one model.
                 #expect(counts.allSatisfy { $0 > 100 }, "\(counts)")
             }
         }
     }
 }
 
-/// What is left of a store where the process that installs into it is killed.
+/// The state of a store after the installing process is killed.
 @Suite struct KilledInstallTests {
     @Test(
-        "Whenever a process is killed that installs and rolls back over and over, the store has a whole model and goes on"
+        "A store stays usable whenever a process is killed during installations and rollbacks"
     )
     func killed() async throws {
         let pair = [TestModel.all[0], TestModel.all[1]]
@@ -216,7 +220,7 @@ import Testing
             var random = RandomStream(seed: 1, "moments")
             var found = [0, 0]
             for round in 0..<48 {
-                // A new folder now and then, so that first installations are killed too.
+                // New folders from time to time, so that first installations are killed too.
                 let folder = parent.appending(path: "store \(round / 6)")
                 let (isFirst, wait) = (round % 6 == 0, random.uniform(in: 0...0.06))
                 try await killInstalling(into: folder, arguments, after: wait, ofFirst: isFirst)
@@ -225,9 +229,9 @@ import Testing
                     #expect(isFirst, "after kill \(round)")
                     continue
                 }
-                let place = try #require(pair.firstIndex { $0.sha256 == current.sha256 })
-                #expect(try store.answer == pair[place].answer, "after kill \(round)")
-                found[place] += 1
+                let index = try #require(pair.firstIndex { $0.sha256 == current.sha256 })
+                #expect(try store.answer == pair[index].answer, "after kill \(round)")
+                found[index] += 1
                 if let previous = try store.previous {
                     let model = try #require(TestModel.all.first { $0.sha256 == previous.sha256 })
                     try store.rollBack()
@@ -236,12 +240,12 @@ import Testing
                 try await TestModel.all[2].install(into: store)
                 #expect(try store.answer == TestModel.all[2].answer)
             }
-            // Kills that all came at one moment would show little.
+            // The kills must be spread over both models.
             #expect(found.allSatisfy { $0 > 5 }, "\(found)")
         }
     }
 
-    /// Starts installing, and kills it so many seconds after it began, or after a model of it was in use.
+    /// Starts the process, and kills it some seconds after its start or after its first change.
     private func killInstalling(
         into folder: URL, _ arguments: [String], after seconds: Float, ofFirst: Bool
     ) async throws {

@@ -8,21 +8,21 @@ import TestSupport
 
 @testable import ImprintStore
 
-/// A small model whose answers are its own.
+/// A small model with distinctive results.
 struct TestModel {
     let bytes: Data
     let sha256: String
-    /// What it says of `photo`.
+    /// The classification of `photo`.
     let answer: [Classification]
 
     static let photo = RasterImage(width: 8, height: 8, filledWith: 200)
 
-    /// Models that differ in their parameters.
+    /// Models with different parameters.
     static let all: [TestModel] = (1...4).map { seed in
         do { return try TestModel(seed: seed) } catch { preconditionFailure("\(error)") }
     }
 
-    /// - Parameter scale: What its parameters are multiplied by.
+    /// - Parameter scale: The factor of the parameters.
     init(seed: Int, scale: Float = 1, width: Int = 4) throws {
         var net = NetworkBuilder(name: "small", input: TensorShape(height: 8, width: 8, channels: 3))
         net.add(Convolution(outputChannels: width, kernelSize: 3, padding: .same))
@@ -41,7 +41,7 @@ struct TestModel {
             return try Data(contentsOf: file)
         }
         sha256 = hexadecimal(SHA256.hash(data: bytes))
-        // One that computes no numbers has no answer.
+        // A model whose output is not finite has no result.
         answer = (try? ImageClassifier(weights).classify(Self.photo)) ?? []
     }
 
@@ -49,7 +49,7 @@ struct TestModel {
         get throws { try Verification(sha256: sha256) }
     }
 
-    /// Gives `body` a URL of a file with the model.
+    /// Calls `body` with the URL of a file with the model.
     func inFile<Result>(_ body: (URL) async throws -> Result) async throws -> Result {
         try await withTemporaryFolder { folder in
             let file = folder.appending(path: "model.imprint")
@@ -66,18 +66,18 @@ struct TestModel {
 func hexadecimal(_ bytes: some Sequence<UInt8>) -> String { bytes.map { String(format: "%02x", $0) }.joined() }
 
 extension ModelStore {
-    /// What the model in use says of `photo`.
+    /// The classification of `photo` by the model in use.
     var answer: [Classification] {
         get throws { try load().classify(TestModel.photo) }
     }
 }
 
 extension DownloadLimits {
-    /// For tests that are not about time: the machine may be busy with others.
+    /// Limits for tests that do not test time, because the machine may be busy.
     static var patient: DownloadLimits { DownloadLimits(interval: .seconds(300)) }
 }
 
-/// The models in a store's folder.
+/// The model files in the folder of a store.
 func modelFiles(in folder: URL) throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".imprint") }.sorted()
 }

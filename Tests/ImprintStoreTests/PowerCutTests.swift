@@ -5,12 +5,12 @@ import Testing
 
 @testable import ImprintStore
 
-/// What a store has after the power was cut, or a disk failed, at each of its file operations.
+/// The state of a store after a power cut or a disk failure at each of its file operations.
 @Suite struct PowerCutTests {
-    /// A change of a store, and which models it may have afterwards; `nil` is none.
+    /// A change of a store, and the possible models afterwards; nil means none.
     struct Change: Sendable, CustomTestStringConvertible {
         let testDescription: String
-        /// Which of the models are installed before, in this order.
+        /// The indices of the models installed before, in order.
         let before: [Int]
         let old: Int?
         let new: Int?
@@ -55,11 +55,11 @@ import Testing
     private func files(with models: [Int]) async throws -> MemoryFiles {
         let files = MemoryFiles()
         let store = ModelStore(files, folder: "memory")
-        for place in models { try await TestModel.all[place].install(into: store) }
+        for index in models { try await TestModel.all[index].install(into: store) }
         return files
     }
 
-    /// Checks that the store in `files` has one of the models, whole, and can go on.
+    /// Checks that the store in `files` has one of the models, intact, and is usable.
     private func checkUsable(_ files: MemoryFiles, _ change: Change, mustBeNew: Bool) async throws {
         let store = ModelStore(files, folder: "memory")
         let expected = (mustBeNew ? [change.new] : [change.old, change.new]).map { $0.map { TestModel.all[$0].sha256 } }
@@ -68,7 +68,7 @@ import Testing
         if let model = TestModel.all.first(where: { $0.sha256 == current }) {
             #expect(try store.answer == model.answer)
         }
-        // Who is promised a model to go back to can.
+        // If there is a previous model, a rollback works.
         if let previous = try store.previous {
             let model = try #require(TestModel.all.first { $0.sha256 == previous.sha256 })
             try ModelStore(files.copy(), folder: "memory").rollBack()
@@ -82,15 +82,15 @@ import Testing
         #expect(try store.answer == TestModel.all[3].answer)
     }
 
-    @Test("A power cut leaves the old model or the new one, whole", arguments: changes)
+    @Test("A power cut leaves the old or the new model intact", arguments: changes)
     func powerCut(_ change: Change) async throws {
         let before = try await files(with: change.before)
         let whole = before.copy()
         try await change.run(ModelStore(whole, folder: "memory"))
         #expect(whole.operationCount > 5)
-        // The last cut comes when all is done.
-        for place in 0...whole.operationCount {
-            let files = before.copy(failingAt: place)
+        // The last power cut is after all operations.
+        for operation in 0...whole.operationCount {
+            let files = before.copy(failingAt: operation)
             var isDone = false
             do {
                 try await change.run(ModelStore(files, folder: "memory"))
@@ -102,7 +102,8 @@ import Testing
                         try await checkUsable(files.rebooted(losing: loss, seed: seed), change, mustBeNew: isDone)
                     } catch {
                         Issue.record(
-                            "cut at operation \(place) of \(whole.operationCount), losing \(loss) (\(seed)): \(error)")
+                            "cut at operation \(operation) of \(whole.operationCount), losing \(loss) (\(seed)): \(error)"
+                        )
                         return
                     }
                 }
@@ -110,24 +111,24 @@ import Testing
         }
     }
 
-    @Test("A disk that fails once leaves the old model or the new one, and the live one with it", arguments: changes)
+    @Test("A single disk failure leaves the old or the new model, on disk and live", arguments: changes)
     func failingDisk(_ change: Change) async throws {
         let before = try await files(with: change.before)
         let whole = before.copy()
         try await change.run(ModelStore(whole, folder: "memory"))
-        for place in 0..<whole.operationCount {
-            let files = before.copy(failingAt: place, .error)
+        for operation in 0..<whole.operationCount {
+            let files = before.copy(failingAt: operation, .error)
             let store = ModelStore(files, folder: "memory")
             var isNew = true
             do {
                 try await change.run(store)
             } catch FileError.notConfirmed {
-                // The one error that says that the new model is in use.
+                // The only error after which the new model is in use.
             } catch {
                 isNew = false
             }
             let expected = (isNew ? change.new : change.old).map { TestModel.all[$0].sha256 }
-            #expect(try store.current?.sha256 == expected, "operation \(place)")
+            #expect(try store.current?.sha256 == expected, "operation \(operation)")
             if try store.current != nil {
                 let classifier = try store.load()
                 #expect(try store.live().current === classifier)

@@ -1,30 +1,30 @@
 import Foundation
 import Synchronization
 
-/// A web server that answers as a test says, byte for byte.
+/// A web server that sends the bytes of a test as its response.
 final class RawServer: Sendable {
     struct Request: Sendable {
-        /// How many came before it.
+        /// The index of the request.
         let number: Int
         let head: String
 
-        /// A header's value.
+        /// The value of a header.
         func header(_ name: String) -> String? {
             head.split(separator: "\r\n").first { $0.lowercased().hasPrefix(name.lowercased() + ":") }
                 .map { $0.drop { $0 != ":" }.dropFirst().trimmingCharacters(in: .whitespaces) }
         }
 
-        /// The byte from which on the file is asked for.
+        /// The first requested byte.
         var range: Int? { header("Range").flatMap { Int($0.dropFirst("bytes=".count).dropLast()) } }
 
-        /// The path that is asked for.
+        /// The requested path.
         var path: String { String(head.split(separator: " ")[1]) }
     }
 
     struct Connection: Sendable {
         fileprivate let descriptor: Int32
 
-        /// Sends bytes; false where the other side has gone.
+        /// Sends bytes; returns false if the client has closed the connection.
         @discardableResult func send(_ bytes: Data) -> Bool {
             var rest = bytes
             while !rest.isEmpty {
@@ -38,14 +38,14 @@ final class RawServer: Sendable {
 
         @discardableResult func send(_ text: String) -> Bool { send(Data(text.utf8)) }
 
-        /// Waits until the other side has gone.
+        /// Waits until the client closes the connection.
         func waitForEnd() {
             var byte: UInt8 = 0
             while recv(descriptor, &byte, 1, 0) > 0 {}
         }
 
-        /// Sends a file, or the part that is asked for.
-        /// - Parameter cutAfter: After so many bytes the connection is closed.
+        /// Sends a file or the requested part of it.
+        /// - Parameter cutAfter: The number of bytes after which the connection is closed.
         func sendFile(_ file: Data, tag: String, for request: Request, cutAfter: Int? = nil) {
             var start = request.range ?? 0
             if request.header("If-Range") != tag { start = 0 }
@@ -63,7 +63,7 @@ final class RawServer: Sendable {
     private let port: UInt16
     private let seen = Mutex<[Request]>([])
 
-    /// Starts a server that gives each connection's request to `answer` on a thread of its own, and closes the connection then.
+    /// Starts a server that calls `answer` for the request of each connection on a new thread, then closes the connection.
     init(_ answer: @escaping @Sendable (Request, Connection) -> Void) throws {
         listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
@@ -104,10 +104,10 @@ final class RawServer: Sendable {
         }
     }
 
-    /// Where a file would be.
+    /// The URL of a model file.
     var url: URL { URL(string: "http://127.0.0.1:\(port)/model.imprint")! }
 
-    /// The requests that came.
+    /// The requests so far.
     var requests: [Request] { seen.withLock { $0 } }
 
     func stop() {

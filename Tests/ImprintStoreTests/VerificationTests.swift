@@ -6,15 +6,15 @@ import Testing
 
 @testable import ImprintStore
 
-/// Nothing is loaded that nobody vouches for.
+/// Unverified files are never loaded.
 @Suite struct VerificationTests {
     private let model = TestModel.all[0]
     private let key = Curve25519.Signing.PrivateKey()
 
     private var publicKey: Data { key.publicKey.rawRepresentation }
 
-    /// Gives `body` a store with another model in use, and checks that this stays so.
-    private func expectRefusal(_ expected: StoreError, _ body: (ModelStore) async throws -> Void) async throws {
+    /// Calls `body` with a store with another model in use, and checks that this model stays in use.
+    private func expectError(_ expected: StoreError, _ body: (ModelStore) async throws -> Void) async throws {
         try await withTemporaryFolder { folder in
             let store = try ModelStore(at: folder)
             try await TestModel.all[1].install(into: store)
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test("A signature by the key's owner vouches for a file, alone or with its digest", arguments: [true, false])
+    @Test("A valid signature is accepted, with or without a digest", arguments: [true, false])
     func signed(withDigest: Bool) async throws {
         let signature = try key.signature(for: model.bytes)
         try await withTemporaryFolder { folder in
@@ -48,12 +48,12 @@ import Testing
 
     private static let openSSL = "/usr/bin/openssl"
 
-    @Test("What OpenSSL signs is verified", .enabled(if: FileManager.default.isExecutableFile(atPath: openSSL)))
+    @Test("Signatures from OpenSSL are valid", .enabled(if: FileManager.default.isExecutableFile(atPath: openSSL)))
     func signedByOpenSSL() async throws {
         try await withTemporaryFolder { folder in
             let file = folder.appending(path: "model.imprint")
             try model.bytes.write(to: file)
-            // As docs/model-store.md has it.
+            // The commands of docs/model-store.md.
             let process = Process()
             process.executableURL = URL(filePath: "/bin/sh")
             process.currentDirectoryURL = folder
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test("A signature may come from the server too, but no longer one")
+    @Test("A signature may come from the server if it has the right length")
     func fetchedSignature() async throws {
         let (bytes, signature) = (model.bytes, try key.signature(for: model.bytes))
         let server = try RawServer { request, connection in
@@ -98,7 +98,7 @@ import Testing
                 Issue.record("\(error.map { "\($0)" } ?? "")")
                 return
             }
-            // The model was not even asked for.
+            // The model was not requested.
             #expect(server.requests.map(\.path) == ["/long"])
             let right = try #require(URL(string: "/signature", relativeTo: server.url))
             try await store.install(
@@ -108,26 +108,26 @@ import Testing
         }
     }
 
-    @Test("A flipped bit anywhere is refused", arguments: [0, 7, 8, 100, 1000, -1])
-    func flipped(_ place: Int) async throws {
+    @Test("A flipped bit anywhere is an error", arguments: [0, 7, 8, 100, 1000, -1])
+    func flipped(_ offset: Int) async throws {
         var damaged = model.bytes
-        damaged[place < 0 ? damaged.count - 1 : place] ^= 4
+        damaged[offset < 0 ? damaged.count - 1 : offset] ^= 4
         let found = hexadecimal(SHA256.hash(data: damaged))
         try await withTemporaryFolder { folder in
             let file = folder.appending(path: "damaged.imprint")
             try damaged.write(to: file)
-            try await expectRefusal(.wrongDigest(url: file.path, found: found, expected: model.sha256)) { store in
+            try await expectError(.wrongDigest(url: file.path, found: found, expected: model.sha256)) { store in
                 try await store.install(from: file, verification: model.verification)
             }
             let signature = try key.signature(for: model.bytes)
-            try await expectRefusal(.wrongSignature(url: file.path)) { store in
+            try await expectError(.wrongSignature(url: file.path)) { store in
                 try await store.install(
                     from: file, verification: Verification(publicKey: publicKey, signature: .bytes(signature)))
             }
         }
     }
 
-    @Test("A wrong signature, that of another key or file, is refused, with the right digest too")
+    @Test("A signature of another key or file is an error, even with the right digest")
     func wrongSignatures() async throws {
         let stranger = Curve25519.Signing.PrivateKey()
         var flipped = try key.signature(for: model.bytes)
@@ -138,7 +138,7 @@ import Testing
         ]
         try await model.inFile { file in
             for signature in wrong {
-                try await expectRefusal(.wrongSignature(url: file.path)) { store in
+                try await expectError(.wrongSignature(url: file.path)) { store in
                     try await store.install(
                         from: file,
                         verification: Verification(
@@ -146,7 +146,7 @@ import Testing
                 }
             }
             let signature = try key.signature(for: model.bytes)
-            try await expectRefusal(.wrongSignature(url: file.path)) { store in
+            try await expectError(.wrongSignature(url: file.path)) { store in
                 try await store.install(
                     from: file,
                     verification: Verification(
@@ -155,7 +155,7 @@ import Testing
         }
     }
 
-    @Test("Digests, keys and signatures of another form are refused before anything is fetched")
+    @Test("Malformed digests, keys and signatures are errors before any download")
     func forms() throws {
         for digest in [
             "", "abc", String(repeating: "g", count: 64), String(repeating: "a", count: 65),
@@ -174,7 +174,7 @@ import Testing
         #expect(throws: StoreError.self) { try Verification(publicKey: publicKey, signature: .bytes(Data(count: 63))) }
     }
 
-    @Test("A file that is what it should be, but does not run, does not take the place of one that does")
+    @Test("A verified file that does not run does not replace a working model")
     func unusable() async throws {
         let overflowing = try TestModel(seed: 1, scale: 1e20)
         let noModel = Data("no model".utf8)
@@ -196,15 +196,14 @@ import Testing
         }
     }
 
-    @Test("Folders, pipes and devices are no models, and too large a file is not copied") func otherFiles() async throws
-    {
+    @Test("Folders, pipes and devices are errors, and too large files are not copied") func otherFiles() async throws {
         try await withTemporaryFolder { folder in
             let store = try ModelStore(at: folder.appending(path: "store"))
             let pipe = folder.appending(path: "pipe")
             mkfifo(pipe.path, 0o600)
-            for place in [folder, pipe, URL(filePath: "/dev/zero"), folder.appending(path: "nothing")] {
+            for source in [folder, pipe, URL(filePath: "/dev/zero"), folder.appending(path: "nothing")] {
                 await #expect(throws: FileError.self) {
-                    try await store.install(from: place, verification: model.verification)
+                    try await store.install(from: source, verification: model.verification)
                 }
             }
             try await model.inFile { file in

@@ -189,15 +189,15 @@ import Testing
                 batchSize: 4, shuffles: false, seed: 0, workers: .init(2), memoryLimit: 0)
             let photo = items[3].url
             let bytes = try Data(contentsOf: photo)
-            func places(_ epoch: Int) throws -> [Int] {
-                var places: [Int] = []
-                try loader.forEachBatch(epoch: epoch, onUnreadable: { _ in }) { places += $0.places }
-                return places
+            func indices(_ epoch: Int) throws -> [Int] {
+                var indices: [Int] = []
+                try loader.forEachBatch(epoch: epoch, onUnreadable: { _ in }) { indices += $0.indices }
+                return indices
             }
             try FileManager.default.removeItem(at: photo)
-            #expect(try places(0).count == 15)
+            #expect(try indices(0).count == 15)
             try bytes.write(to: photo)
-            #expect(try !places(1).contains(3))
+            #expect(try !indices(1).contains(3))
         }
     }
 

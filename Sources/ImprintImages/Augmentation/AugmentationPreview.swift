@@ -1,12 +1,12 @@
-/// Shows what a network sees of some images: each prepared, and as each epoch varies it.
+/// Shows some images as the network sees them: preprocessed, and augmented in each epoch.
 package struct AugmentationPreview: Sendable {
-    /// A contact sheet, and what is on it.
+    /// A contact sheet and the images on it.
     package struct Sheet: Sendable {
-        /// A row per image: prepared, and after a gap as the epochs vary it.
+        /// One row per image: the preprocessed image, a gap, and the augmented images of the epochs.
         package let image: RasterImage
-        /// The images that are shown, from the top.
+        /// The images on the sheet, from the top.
         package let shown: [ImageFolder.Item]
-        /// Those that cannot be read.
+        /// The images that cannot be read.
         package let skipped: [SkippedImage]
     }
 
@@ -15,7 +15,7 @@ package struct AugmentationPreview: Sendable {
     private let seed: UInt64
     private let epochs: Int
 
-    /// Makes a preview of the first `epochs` epochs (at least one) of training with that seed.
+    /// Creates a preview of the first `epochs` epochs (at least one) of training with that seed.
     package init(preprocessing: Preprocessing, augmentation: Augmentation, seed: UInt64, epochs: Int) {
         precondition(epochs >= 1, "a preview shows at least one epoch, not \(epochs)")
         self.preprocessing = preprocessing
@@ -26,20 +26,20 @@ package struct AugmentationPreview: Sendable {
 
     /// Shows up to `count` (at least one) of `items`, spread evenly over them; small images are shown enlarged.
     ///
-    /// Variations are those of training on all of the items.
-    /// - Throws: `ImageError` if none of those to be shown can be read.
+    /// The augmented images are those that training on all of the items uses.
+    /// - Throws: `ImageError` if none of the chosen images can be read.
     package func sheet(of items: [ImageFolder.Item], count: Int) throws(ImageError) -> Sheet {
         precondition(!items.isEmpty && count >= 1, "a preview shows at least one image")
         let rows = min(count, items.count)
-        // The middle of each of so many equal parts.
-        let places = (0..<rows).map { (2 * $0 + 1) * items.count / (2 * rows) }
+        // The middle of each of `rows` equal parts.
+        let indices = (0..<rows).map { (2 * $0 + 1) * items.count / (2 * rows) }
         var images: [RasterImage] = []
         var shown: [ImageFolder.Item] = []
         var skipped: [SkippedImage] = []
-        for place in places {
-            let item = items[place]
+        for index in indices {
+            let item = items[index]
             do throws(ImageError) {
-                images += try row(for: preprocessing.prepare(item.url), place: place)
+                images += try row(for: preprocessing.prepare(item.url), index: index)
                 shown.append(item)
             } catch {
                 skipped.append(SkippedImage(url: item.url, reason: error))
@@ -50,12 +50,12 @@ package struct AugmentationPreview: Sendable {
         return Sheet(image: sheet, shown: shown, skipped: skipped)
     }
 
-    private func row(for image: RasterImage, place: Int) throws(ImageError) -> [RasterImage] {
+    private func row(for image: RasterImage, index: Int) throws(ImageError) -> [RasterImage] {
         let smallestSide = 64
         let factor = max((smallestSide - 1) / max(image.width, image.height) + 1, 1)
         var row = [image.enlarged(by: factor)]
         for epoch in 0..<epochs {
-            row.append(try augmentation.variation(of: image, at: place, epoch: epoch, seed: seed).enlarged(by: factor))
+            row.append(try augmentation.augmented(image, at: index, epoch: epoch, seed: seed).enlarged(by: factor))
         }
         return row
     }

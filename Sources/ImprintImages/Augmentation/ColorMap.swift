@@ -1,8 +1,8 @@
 internal import Foundation
 
-/// What becomes of each colour: a sum of the samples that each of them contributes to, and a constant.
+/// An affine colour transform: each output channel is a weighted sum of the input channels, plus a constant.
 struct ColorMap: Equatable {
-    /// What a sample of 1 contributes to red, green and blue.
+    /// The contribution of a sample of 1 to red, green and blue.
     private var red = SIMD3<Float>(1, 0, 0)
     private var green = SIMD3<Float>(0, 1, 0)
     private var blue = SIMD3<Float>(0, 0, 1)
@@ -18,14 +18,14 @@ struct ColorMap: Equatable {
     /// Brightens by a factor, or darkens.
     func multiplied(by gain: Float) -> ColorMap { followed { $0 * gain } }
 
-    /// Pulls samples towards mid grey or drives them away from it.
+    /// Changes the contrast around mid grey.
     func contrasted(by factor: Float) -> ColorMap {
         var map = followed { $0 * factor }
         map.constant += 127.5 * (1 - factor)
         return map
     }
 
-    /// Pulls colours towards their grey, the luma of Rec 601, or drives them away from it.
+    /// Changes the saturation around the luma of Rec 601.
     func saturated(by factor: Float) -> ColorMap {
         followed { color in
             let luma = (color * SIMD3(0.299, 0.587, 0.114)).sum()
@@ -33,7 +33,7 @@ struct ColorMap: Equatable {
         }
     }
 
-    /// Turns colours by `angle` radians about the axis of the greys, red towards green (Rodrigues' formula).
+    /// Rotates the hue by `angle` radians about the grey axis, red towards green (Rodrigues' formula).
     func hueTurned(by angle: Float) -> ColorMap {
         followed { color in
             let mean = SIMD3(repeating: color.sum() / 3)
@@ -42,7 +42,7 @@ struct ColorMap: Equatable {
         }
     }
 
-    /// Applies a further linear step.
+    /// Applies another linear step.
     private func followed(by step: (SIMD3<Float>) -> SIMD3<Float>) -> ColorMap {
         var map = self
         map.red = step(red)
@@ -52,9 +52,9 @@ struct ColorMap: Equatable {
         return map
     }
 
-    /// What each of four samples of a pixel contributes to each, and the constants, for that many channels.
+    /// The contribution of each of the four samples of a pixel to each output, and the constants, for that many channels.
     ///
-    /// Grey is a colour of three equal samples, and so is the result; alpha stays as it is.
+    /// Grey counts as a colour of three equal samples, and so does the result; alpha does not change.
     func contributions(channels: Int) -> [Float] {
         func column(_ color: SIMD3<Float>, alpha: Float = 0) -> [Float] { [color.x, color.y, color.z, alpha] }
         let colors = channels == 1 ? [red + green + blue, .zero, .zero] : [red, green, blue]

@@ -1,9 +1,10 @@
 internal import CTurboJPEG
 
 extension RasterImage {
-    /// The image as it is after having been stored as a JPEG of the given quality (1…100), with colour at half the
-    /// resolution, as cameras and messengers store it.
-    /// - Throws: `ImageError.unencodable` if memory runs out, or a side is longer than a JPEG's may be.
+    /// The image after JPEG compression with the given quality (1…100).
+    ///
+    /// Colour has half the resolution (4:2:0), as in cameras and messengers.
+    /// - Throws: `ImageError.unencodable` if memory runs out, or if a side is too long for a JPEG.
     package func compressed(quality: Int) throws(ImageError) -> RasterImage {
         precondition((1...100).contains(quality), "the quality of a JPEG is 1 to 100, not \(quality)")
         guard let encoder = tjInitCompress() else { throw failure(nil) }
@@ -30,7 +31,7 @@ extension RasterImage {
     }
 
     private func failure(_ handle: tjhandle?) -> ImageError {
-        let message = handle.flatMap { tjGetErrorStr2($0) }.map { String(cString: $0) } ?? "the codec has no memory"
+        let message = handle.flatMap { tjGetErrorStr2($0) }.map { String(cString: $0) } ?? "the codec ran out of memory"
         return .unencodable(format: "JPEG", reason: message)
     }
 }

@@ -1,7 +1,8 @@
 internal import Foundation
 
-/// Where in the source each pixel of a warped image comes from, with places in pixels from the centre of the image:
-/// source = (A · place) / (1 + tilt · place) + shift.
+/// The map from each pixel of a warped image to its source position.
+///
+/// Positions are in pixels from the centre of the image: source = (A · position) / (1 + tilt · position) + shift.
 struct ProjectiveMap: Equatable {
     var a: Float = 1
     var b: Float = 0
@@ -14,14 +15,14 @@ struct ProjectiveMap: Equatable {
 
     var isIdentity: Bool { self == ProjectiveMap() }
 
-    /// Applies a further linear step to the result: its inverse is applied first on the way back to the source.
+    /// Applies another linear step to the result; on the way back to the source its inverse comes first.
     private func followed(_ e: Float, _ f: Float, _ g: Float, _ h: Float) -> ProjectiveMap {
         ProjectiveMap(
             a: a * e + b * g, b: a * f + b * h, c: c * e + d * g, d: c * f + d * h, shiftX: shiftX, shiftY: shiftY,
             tiltX: tiltX * e + tiltY * g, tiltY: tiltX * f + tiltY * h)
     }
 
-    /// Turns the picture counter-clockwise by `angle` radians.
+    /// Rotates the picture counter-clockwise by `angle` radians.
     func rotated(by angle: Float) -> ProjectiveMap {
         followed(cosf(angle), -sinf(angle), sinf(angle), cosf(angle))
     }
@@ -29,7 +30,7 @@ struct ProjectiveMap: Equatable {
     /// Mirrors the picture left to right, or top to bottom.
     func flipped(horizontally: Bool) -> ProjectiveMap { horizontally ? followed(-1, 0, 0, 1) : followed(1, 0, 0, -1) }
 
-    /// Enlarges the picture and moves it by a share of its sides.
+    /// Enlarges the picture and moves it by a fraction of its sides.
     func zoomed(by factor: Float, movedBy shift: (x: Float, y: Float), in image: RasterImage) -> ProjectiveMap {
         var map = followed(1 / factor, 0, 0, 1 / factor)
         map.shiftX += shift.x * Float(image.width)
@@ -37,9 +38,10 @@ struct ProjectiveMap: Equatable {
         return map
     }
 
-    /// Shows the picture as from the side: it is shrunk by 1 / (1 − tilt) at one end and enlarged by 1 / (1 + tilt) at
-    /// the other, to be used before any other step.
-    func seen(fromTheSide tilt: (x: Float, y: Float), in image: RasterImage) -> ProjectiveMap {
+    /// Adds perspective: shrinks the picture by 1 / (1 − tilt) at one end and enlarges it by 1 / (1 + tilt) at the other.
+    ///
+    /// This must be the first step.
+    func tilted(by tilt: (x: Float, y: Float), in image: RasterImage) -> ProjectiveMap {
         var map = self
         map.tiltX += tilt.x / (Float(image.width) / 2)
         map.tiltY += tilt.y / (Float(image.height) / 2)

@@ -1,7 +1,7 @@
 internal import CImprintKernels
 
 extension RasterImage {
-    /// The image seen through a map of places and one of colours: one pass, bilinear, borders continued.
+    /// The image warped by a geometric map and a colour map in one pass, with bilinear interpolation and repeated borders.
     func warped(by map: ProjectiveMap, colors: ColorMap = ColorMap()) -> RasterImage {
         var warp = imprint_warp()
         (warp.width, warp.height, warp.channels) = (Int32(width), Int32(height), Int32(channels))

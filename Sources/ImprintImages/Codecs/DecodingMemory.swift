@@ -1,18 +1,18 @@
 internal import Foundation
 internal import ImprintCore
 
-/// The memory that pictures take while several threads decode them.
+/// Limits the memory of concurrent decoding.
 ///
-/// Very large pictures are decoded one after the other, and smaller ones side by side, as many as fit.
+/// Very large pictures are decoded one at a time, and smaller ones concurrently, as many as fit.
 final class DecodingMemory: @unchecked Sendable {
-    /// The one that all decoding shares.
+    /// The shared instance for all decoding.
     static let shared = DecodingMemory(capacity: max(largeByteCount, SystemMemory.available / 4)) {
         SystemMemory.available
     }
 
-    /// Pictures that take more are decoded one after the other.
+    /// Pictures that need more memory are decoded one at a time.
     static let largeByteCount = 1 << 28
-    /// Pictures that take less are not counted.
+    /// Pictures that need less memory are not counted.
     static let smallByteCount = 1 << 26
 
     private let capacity: Int
@@ -22,15 +22,15 @@ final class DecodingMemory: @unchecked Sendable {
     private var largeCount = 0
 
     /// - Parameters:
-    ///   - capacity: How many bytes pictures take together, unless one alone takes more.
-    ///   - available: The bytes that the process can take, of which a picture gets half.
+    ///   - capacity: The maximum number of bytes of all pictures together, unless a single picture needs more.
+    ///   - available: The number of bytes available to the process; a picture gets at most half of them.
     init(capacity: Int, available: @escaping @Sendable () -> Int) {
         self.capacity = capacity
         self.available = available
     }
 
-    /// Calls `body`, which takes about `needed` bytes, as soon as so many are free.
-    /// - Throws: `ImageError.outOfMemory` if they are more than half of the memory that is available, and what `body` throws.
+    /// Waits until `needed` bytes are free, then calls `body`, which uses about that many.
+    /// - Throws: `ImageError.outOfMemory` if `needed` exceeds half of the available memory, and the errors of `body`.
     func withBytes<Result>(
         _ needed: Int, for header: ImageHeader, file: URL, _ body: () throws(ImageError) -> Result
     ) throws(ImageError) -> Result {
@@ -72,8 +72,8 @@ final class DecodingMemory: @unchecked Sendable {
 }
 
 extension ImageError {
-    /// A decoder's own allocation failed.
+    /// An allocation of the decoder itself failed.
     static func decoderOutOfMemory(_ file: URL, _ format: ImageFormat) -> ImageError {
-        .outOfMemory(file: file, reason: "the \(format.rawValue) decoder was refused memory")
+        .outOfMemory(file: file, reason: "the \(format.rawValue) decoder could not allocate memory")
     }
 }

@@ -1,14 +1,14 @@
 internal import Foundation
 
-/// What a file is, judged by how its content begins.
+/// The kind of a file, detected from the start of its content.
 enum FileKind: Equatable {
     case image(ImageFormat)
-    /// An image of a kind that is not decoded, by its name.
+    /// An image in an unsupported format, with the name of the format.
     case otherImage(String)
-    /// No image; what it is instead, with an article.
+    /// Not an image; a description of the content, with an article.
     case notAnImage(String)
 
-    /// How many bytes from the start of a file are enough to tell.
+    /// The number of bytes from the start of a file that detection needs.
     static let prefixLength = 256
 
     init(_ bytes: [UInt8]) {
@@ -22,7 +22,7 @@ enum FileKind: Equatable {
         } else if begins("RIFF"), begins("WEBP", at: 8) {
             self = .image(.webp)
         } else if begins("ftyp", at: 4) {
-            // An ISO base media file; the brand that follows says what it holds.
+            // An ISO base media file; the brand that follows names its content.
             switch String(decoding: head.dropFirst(8).prefix(4), as: UTF8.self) {
             case "avif", "avis": self = .otherImage("AVIF")
             case "heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1": self = .image(.heic)
@@ -39,7 +39,7 @@ enum FileKind: Equatable {
         }
     }
 
-    /// Whether the content is that of an image, decoded or not.
+    /// Whether the file is an image, supported or not.
     var isImage: Bool {
         switch self {
         case .image, .otherImage: true
@@ -51,7 +51,7 @@ enum FileKind: Equatable {
         if head.isEmpty { return "an empty file" }
         if head.starts(with: "%PDF".utf8) { return "a PDF" }
         if head.starts(with: "PK\u{3}\u{4}".utf8) { return "a ZIP archive" }
-        // No control characters but white space, and no bytes that UTF-8 never has.
+        // Text has no control characters except white space, and no bytes that are invalid in UTF-8.
         let whiteSpace: Set<UInt8> = [9, 10, 12, 13]
         guard head.allSatisfy({ ((0x20..<0xF8).contains($0) && $0 != 0x7F) || whiteSpace.contains($0) }) else {
             return "unknown data"

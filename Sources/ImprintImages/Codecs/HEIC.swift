@@ -4,23 +4,23 @@ internal import Foundation
     internal import CHEIF
     internal import CImprintCodecs
 
-    /// HEIC in, through libheif, which puts tiles together and turns the picture upright by itself.
+    /// Reads HEIC with libheif, which joins tiles and turns the picture upright itself.
     enum HEIC {
         static func header(_ bytes: [UInt8], file: URL) throws(ImageError) -> ImageHeader {
             try HEICFile(bytes, file: file).header
         }
 
-        /// Decodes to upright RGB, or RGBA where the file has alpha.
+        /// Decodes to upright RGB, or RGBA if the file has alpha.
         static func decode(_ bytes: [UInt8], file: URL, _ reduction: Reduction?) throws(ImageError) -> RasterImage {
             try HEICFile(bytes, file: file).decode(reduction)
         }
     }
 
-    /// A HEIC while it is open.
+    /// An open HEIC file.
     private final class HEICFile {
         private let file: URL
         private let context: OpaquePointer
-        /// The picture that the file calls its primary one.
+        /// The primary picture of the file.
         private let picture: OpaquePointer
 
         init(_ bytes: [UInt8], file: URL) throws(ImageError) {
@@ -33,20 +33,20 @@ internal import Foundation
             guard let context = heif_context_alloc() else {
                 throw .decoderOutOfMemory(file, .heic)
             }
-            // Whoever has many photos decodes several at a time; a single one stays on the caller's thread.
+            // Callers with many photos decode several at a time, so a single photo stays on the thread of the caller.
             heif_context_set_max_decoding_threads(context, 0)
             var picture: OpaquePointer?
             var status = heif_context_read_from_memory(context, bytes, bytes.count, nil)
             if status.code == heif_error_Ok { status = heif_context_get_primary_image_handle(context, &picture) }
             guard status.code == heif_error_Ok, let picture else {
-                // The context holds the text of the error, too.
+                // The context owns the text of the error.
                 let failure = Self.failure(status, file: file)
                 heif_context_free(context)
                 throw failure
             }
             self.context = context
             self.picture = picture
-            // What is decoded may be larger than the picture, which can be a small crop of it.
+            // The decoded picture may be larger than the visible one, which can be a small crop of it.
             let width = Int(heif_image_handle_get_ispe_width(picture))
             let height = Int(heif_image_handle_get_ispe_height(picture))
             guard width <= 0 || height <= ImageFile.pixelLimit / width else {
@@ -65,7 +65,7 @@ internal import Foundation
                 height: Int(heif_image_handle_get_height(picture)))
             header.hasAlpha = hasAlpha
             header.colors = colors
-            // The planes of brightness and colour, and the red, green, blue and alpha that are made of them.
+            // The luma and chroma planes, and the red, green, blue and alpha converted from them.
             let isDeep = heif_image_handle_get_luma_bits_per_pixel(picture) > 8
             let stored = max(
                 header.width * header.height,
@@ -99,7 +99,7 @@ internal import Foundation
             defer { heif_decoding_options_free(options) }
             options.pointee.convert_hdr_to_8bit = 1
             options.pointee.strict_decoding = 1
-            // The tiles of a picture may disagree with the size that it claims for itself, which was checked.
+            // Only the size in the header was checked; the tiles may disagree with it.
             let longestSide = max(
                 heif_image_handle_get_width(picture), heif_image_handle_get_height(picture),
                 heif_image_handle_get_ispe_width(picture), heif_image_handle_get_ispe_height(picture), 1 << 14)
@@ -117,7 +117,7 @@ internal import Foundation
             var stride: Int32 = 0
             guard let rows = heif_image_get_plane_readonly(decoded, heif_channel_interleaved, &stride),
                 width > 0, height > 0, Int(stride) >= width * channels
-            else { throw .truncated(file: file, reason: "the HEIC decoder gives no picture") }
+            else { throw .truncated(file: file, reason: "the HEIC decoder returned no picture") }
             let isPremultiplied = hasAlpha && heif_image_handle_is_premultiplied_alpha(picture) != 0
             var image: RasterImage
             if let reduction, reduction.width <= width, reduction.height <= height {
@@ -143,18 +143,18 @@ internal import Foundation
         }
 
         private static func failure(_ error: heif_error, file: URL) -> ImageError {
-            let words = error.message.map { String(cString: $0) } ?? "unknown error"
-            let reason = words.split(whereSeparator: \.isNewline).joined(separator: " ")
+            let message = error.message.map { String(cString: $0) } ?? "unknown error"
+            let reason = message.split(whereSeparator: \.isNewline).joined(separator: " ")
             switch error.code {
             case heif_error_Unsupported_feature, heif_error_Unsupported_filetype:
-                return .unsupported(file: file, what: "a kind of HEIC (\(reason))")
+                return .unsupported(file: file, found: "a kind of HEIC (\(reason))")
             case heif_error_Memory_allocation_error: return .decoderOutOfMemory(file, .heic)
             default: return .truncated(file: file, reason: reason)
             }
         }
     }
 #else
-    /// HEIC in a build that leaves it out.
+    /// Reports HEIC as unsupported in a build without it.
     enum HEIC {
         static func header(_ bytes: [UInt8], file: URL) throws(ImageError) -> ImageHeader { throw missing(file) }
 
@@ -165,7 +165,7 @@ internal import Foundation
         private static func missing(_ file: URL) -> ImageError {
             .missingDecoder(
                 file: file, format: .heic,
-                reason: "this build has no HEIC, since the package trait of that name was switched off")
+                reason: "this build has no HEIC support because the package trait HEIC is off")
         }
     }
 #endif

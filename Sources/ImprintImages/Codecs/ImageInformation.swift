@@ -1,6 +1,6 @@
 public import Foundation
 
-/// The kinds of image files that are read.
+/// The supported formats of image files.
 public enum ImageFormat: String, Sendable, Codable, CaseIterable {
     /// JPEG: baseline and progressive; grey, colour and CMYK.
     case jpeg = "JPEG"
@@ -11,24 +11,24 @@ public enum ImageFormat: String, Sendable, Codable, CaseIterable {
     /// HEIC, unless the build leaves it out (package trait `HEIC`).
     case heic = "HEIC"
 
-    /// The names of all of them, as part of a sentence.
+    /// The names of all formats, as part of a sentence.
     static let list =
         allCases.dropLast().map(\.rawValue).joined(separator: ", ") + " or " + (allCases.last?.rawValue ?? "")
 }
 
-/// What an image file says of itself, without its picture being decoded.
+/// The metadata of an image file, read without decoding its picture.
 public struct ImageInformation: Sendable, Hashable {
-    /// The kind of file, judged by its content.
+    /// The format, detected from the content.
     public let format: ImageFormat
-    /// The columns of the stored picture, in pixels.
+    /// The width of the stored picture, in pixels.
     public let width: Int
-    /// The rows of the stored picture, in pixels.
+    /// The height of the stored picture, in pixels.
     public let height: Int
-    /// What makes the stored picture upright; always `up` for HEIC, whose size is that of the upright picture.
+    /// The orientation of the stored picture; always `up` for HEIC, whose size is that of the upright picture.
     public let orientation: Orientation
-    /// What the colour profile calls itself ("Display P3"); nil if there is none, or none that can be read.
+    /// The name of the colour profile ("Display P3"); nil if there is none or it cannot be read.
     public let colorProfile: String?
-    /// Why the picture is taken for sRGB although the file says something else of its colours; nil where all is well.
+    /// The reason why the picture counts as sRGB although the file describes other colours; nil if there is no problem.
     public let colorProblem: String?
     /// Whether the file can store transparency for each pixel.
     public let hasAlpha: Bool
@@ -37,10 +37,12 @@ public struct ImageInformation: Sendable, Hashable {
 }
 
 extension ImageFile {
-    /// What the image file at `url` says of itself; nothing is decoded, so that damage within the picture goes unseen.
+    /// Reads the metadata of the image file at `url`, without decoding the picture.
     ///
-    /// - Throws: `ImageError` if the file cannot be read, is no image, is of an unsupported kind, has a damaged
-    ///   beginning, or has more than `pixelLimit` pixels.
+    /// Damage within the picture is therefore not detected.
+    ///
+    /// - Throws: `ImageError` if the file cannot be read, is not an image, is of an unsupported kind, has a damaged header, or
+    ///   has more than `pixelLimit` pixels.
     public static func information(of url: URL) throws(ImageError) -> ImageInformation {
         let header = try ImageHeader(read(url), file: url)
         let profile = header.profile

@@ -1,13 +1,13 @@
 internal import CTurboJPEG
 internal import Foundation
 
-/// JPEG in and out through libturbojpeg.
+/// Reads and writes JPEG with libturbojpeg.
 enum JPEG {
     static func header(_ bytes: [UInt8], file: URL) throws(ImageError) -> ImageHeader {
         let decoder = try decoder(file)
         defer { tjDestroy(decoder) }
         var (width, height, subsampling, colorSpace): (Int32, Int32, Int32, Int32) = (0, 0, 0, 0)
-        // A header that is refused only for rare subsampling still gives its size, and the picture can be decoded.
+        // A header that is rejected only for its rare subsampling still has a size, and the picture can be decoded.
         _ = tjDecompressHeader3(decoder, bytes, UInt(bytes.count), &width, &height, &subsampling, &colorSpace)
         guard width > 0, height > 0 else { throw failure(of: decoder, file: file) }
         let segments = JPEGSegments(bytes)
@@ -23,9 +23,9 @@ enum JPEG {
         return header
     }
 
-    /// Decodes a baseline or progressive, grey, colour or CMYK JPEG to RGB, as stored; CMYK comes out in sRGB.
+    /// Decodes a baseline or progressive, grey, colour or CMYK JPEG to RGB as stored; CMYK is converted to sRGB.
     ///
-    /// - Parameter eighths: How many eighths of its size the picture has when it is decoded.
+    /// - Parameter eighths: The scale of the decoded picture, in eighths of its size.
     static func decode(
         _ bytes: [UInt8], _ header: ImageHeader, file: URL, eighths: Int
     ) throws(ImageError) -> RasterImage {
@@ -41,7 +41,7 @@ enum JPEG {
                 decoder, bytes, UInt(bytes.count), target.baseAddress, Int32(width), 0, Int32(height),
                 Int32(format.rawValue), TJFLAG_LIMITSCANS)
             isWhole = status == 0 || isHarmless(decoder)
-            // A failed decode leaves memory unset, and none of it is looked at.
+            // A failed decode leaves memory uninitialized, so none of it may be used.
             count = isWhole ? sampleCount : 0
         }
         guard isWhole else { throw failure(of: decoder, file: file) }
@@ -57,10 +57,10 @@ enum JPEG {
         guard max(image.width, image.height) <= longestSide else {
             throw .unencodable(
                 format: "JPEG",
-                reason: "it has \(image.width)x\(image.height) pixels, at most \(longestSide) a side fit")
+                reason: "it has \(image.width)x\(image.height) pixels, expected at most \(longestSide) per side")
         }
         guard let encoder = tjInitCompress() else {
-            throw .unencodable(format: "JPEG", reason: "the encoder has no memory")
+            throw .unencodable(format: "JPEG", reason: "the encoder ran out of memory")
         }
         defer { tjDestroy(encoder) }
         let isGrey = image.channels == 1
@@ -75,9 +75,9 @@ enum JPEG {
         return Array(UnsafeBufferPointer(start: output, count: Int(size)))
     }
 
-    /// The smallest of 1, 2, 4 and 8 eighths that keeps a short side at least `covering` long; 8 where none does.
+    /// The smallest of 1, 2, 4 and 8 eighths at which a short side is at least `covering` long; 8 if none is.
     ///
-    /// The decoder knows the others too, but without vector instructions: with those a photo of more pixels takes less time.
+    /// The decoder supports other scales too, but without vector instructions, so decoding more pixels is faster.
     static func eighths(shortSide: Int, covering: Int?) -> Int {
         guard let covering else { return 8 }
         return [1, 2, 4].first { (shortSide * $0 + 7) / 8 >= covering } ?? 8
@@ -90,18 +90,18 @@ enum JPEG {
         return decoder
     }
 
-    /// Whether all that the decoder minds are stray bytes behind the picture, as some phones write them.
+    /// Whether the decoder only warns about extra bytes after the picture, which some phones write.
     private static func isHarmless(_ decoder: tjhandle) -> Bool {
         tjGetErrorCode(decoder) == TJERR_WARNING.rawValue && message(of: decoder).hasSuffix("before marker 0xd9")
     }
 
     private static func failure(of decoder: tjhandle, file: URL) -> ImageError {
         let message = message(of: decoder)
-        // The decoder begins so where the file is whole, but of a kind that it was not made for.
+        // The decoder's messages for a whole file of an unsupported kind.
         if message.hasPrefix("Unsupported") || message.hasPrefix("Sorry") {
-            return .unsupported(file: file, what: message)
+            return .unsupported(file: file, found: message)
         }
-        // The words of libjpeg and of TurboJPEG.
+        // The messages of libjpeg and of TurboJPEG.
         if message.contains("Insufficient memory") || message.contains("Memory allocation failure") {
             return .decoderOutOfMemory(file, .jpeg)
         }
@@ -112,9 +112,9 @@ enum JPEG {
         tjGetErrorStr2(handle).map { String(cString: $0) } ?? "unknown error"
     }
 
-    /// sRGB of CMYK samples, by the file's profile, else red = (1 − C)(1 − K), and so on.
+    /// Converts CMYK samples to sRGB with the profile of the file, or else by red = (1 − C)(1 − K), and so on.
     private static func rgb(cmyk stored: [UInt8], _ bytes: [UInt8], _ header: ImageHeader) -> [UInt8] {
-        // Adobe's writers store 1 − C and so on.
+        // Adobe's software stores 1 − C and so on.
         let cmyk = JPEGSegments(bytes).hasAdobeMarker ? stored.map { 255 - $0 } : stored
         if let converted = header.profile?.convert(cmyk: cmyk) { return converted }
         var rgb: [UInt8] = []
@@ -127,15 +127,14 @@ enum JPEG {
     }
 }
 
-/// The marker segments of a JPEG from its start to its first scan, for what the decoder does not report.
+/// The marker segments of a JPEG up to its first scan, for metadata that the decoder does not report.
 struct JPEGSegments: Sequence, IteratorProtocol {
     private let bytes: [UInt8]
     private var position = 2
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// The next segment: its marker (the byte after 0xFF) and what it holds; nil at the first scan or where the
-    /// bytes make no sense.
+    /// The next segment: its marker (the byte after 0xFF) and its content; nil at the first scan or at invalid bytes.
     mutating func next() -> (marker: UInt8, content: ArraySlice<UInt8>)? {
         while position + 1 < bytes.count, bytes[position] == 0xFF {
             let marker = bytes[position + 1]
@@ -162,7 +161,7 @@ struct JPEGSegments: Sequence, IteratorProtocol {
             ?? .up
     }
 
-    /// The ICC profile, put together from its numbered parts: a segment holds 64 kB, and a profile may be longer.
+    /// The ICC profile, joined from its numbered parts, because a segment holds only 64 kB.
     var profile: ColorDescription? {
         let prefix = Array("ICC_PROFILE\0".utf8)
         let (number, count, overhead) = (prefix.count, prefix.count + 1, prefix.count + 2)
@@ -175,12 +174,12 @@ struct JPEGSegments: Sequence, IteratorProtocol {
         return .profile(parts.flatMap { $0.dropFirst(overhead) })
     }
 
-    /// How many bytes of coefficients the decoder keeps: those of the whole picture if it comes in several scans, else none.
+    /// The number of bytes of coefficients that the decoder buffers: all if there are several scans, else none.
     var coefficientByteCount: Int {
         var segments = self
         var frame: (marker: UInt8, content: [UInt8])?
         while let (marker, content) = segments.next() {
-            // Of the markers 0xC0 to 0xCF, these are no frames: Huffman tables, extensions, arithmetic conditioning.
+            // Of the markers 0xC0 to 0xCF, these are not frames: Huffman tables, extensions, arithmetic conditioning.
             if 0xC0...0xCF ~= marker, ![0xC4, 0xC8, 0xCC].contains(marker) { frame = (marker, Array(content)) }
         }
         guard let (marker, content) = frame, content.count >= 6 else { return 0 }
@@ -204,6 +203,6 @@ struct JPEGSegments: Sequence, IteratorProtocol {
         return blocks * 64 * MemoryLayout<Int16>.stride
     }
 
-    /// Whether Adobe's marker is there, whose CMYK is stored inverted.
+    /// Whether the file has Adobe's marker, which means that CMYK is inverted.
     var hasAdobeMarker: Bool { contains { $0.marker == 0xEE && $0.content.starts(with: "Adobe".utf8) } }
 }

@@ -2,14 +2,14 @@ internal import CImprintCodecs
 internal import CPNG
 internal import Foundation
 
-/// PNG in and out through libpng's simplified interface; very large pictures row by row.
+/// Reads and writes PNG with the simplified interface of libpng; reads very large pictures row by row.
 enum PNG {
     static func header(_ bytes: [UInt8], file: URL) throws(ImageError) -> ImageHeader {
         let chunks = PNGChunks(bytes)
         guard let first = chunks.first(where: { _ in true }), first.type == "IHDR", first.content.count == 13 else {
             throw .truncated(file: file, reason: "the PNG has no header")
         }
-        // libpng stops at the last row; without the end mark the file is cut short all the same.
+        // libpng stops at the last row, but without the end chunk the file is cut short.
         guard chunks.contains(where: { $0.type == "IEND" }) else {
             throw .truncated(file: file, reason: "the PNG has no end")
         }
@@ -25,17 +25,17 @@ enum PNG {
         return header
     }
 
-    /// Decodes a PNG of any depth and colour type to 8-bit RGB, or RGBA where the file has transparency.
+    /// Decodes a PNG of any depth and colour type to 8-bit RGB, or RGBA if the file has transparency.
     static func decode(
         _ bytes: [UInt8], _ stored: ImageHeader, file: URL, _ reduction: Reduction?
     ) throws(ImageError) -> RasterImage {
         if let reduction { return try decode(bytes, stored, file: file, to: reduction) }
-        // libpng's simplified interface would apply a gamma, but neither chromaticities nor profiles.
+        // The simplified interface of libpng would apply a gamma, but neither chromaticities nor profiles.
         let bytes = PNGChunks(bytes).withoutColors()
         var header = png_image()
         header.version = png_uint_32(PNG_IMAGE_VERSION)
         defer { png_image_free(&header) }
-        // From one call to the next libpng keeps a pointer to the bytes.
+        // libpng keeps a pointer to the bytes between its calls.
         let image: RasterImage? = bytes.withUnsafeBufferPointer { bytes in
             guard png_image_begin_read_from_memory(&header, bytes.baseAddress, bytes.count) != 0,
                 (Int(header.width), Int(header.height)) == (stored.width, stored.height)
@@ -44,12 +44,12 @@ enum PNG {
             let channels = hasAlpha ? 4 : 3
             let sampleCount = stored.width * stored.height * channels
             header.format = png_uint_32(PNG_FORMAT_FLAG_COLOR) | (hasAlpha ? png_uint_32(PNG_FORMAT_FLAG_ALPHA) : 0)
-            // Without this, 16-bit samples that name no colour space would be taken for linear light.
+            // Without this flag, libpng treats 16-bit samples without a colour space as linear light.
             header.flags |= png_uint_32(PNG_IMAGE_FLAG_16BIT_sRGB)
             var isDecoded = false
             let samples = [UInt8](unsafeUninitializedCapacity: sampleCount) { target, count in
                 isDecoded = png_image_finish_read(&header, nil, target.baseAddress, 0, nil) != 0
-                // A failed decode leaves memory unset, and none of it is looked at.
+                // A failed decode leaves memory uninitialized, so none of it may be used.
                 count = isDecoded ? sampleCount : 0
             }
             return isDecoded
@@ -77,12 +77,12 @@ enum PNG {
     }
 
     private static func failure(_ message: String, file: URL) -> ImageError {
-        // The words of libpng, and of what it says of zlib.
+        // The messages of libpng and, through it, of zlib.
         let isMemory = message.lowercased().hasSuffix("out of memory") || message.hasSuffix("insufficient memory")
         return isMemory ? .decoderOutOfMemory(file, .png) : .truncated(file: file, reason: message)
     }
 
-    /// Encodes an image as an 8-bit PNG: grey, RGB or RGBA, as the image has channels.
+    /// Encodes an image as an 8-bit PNG: grey, RGB or RGBA, depending on its channels.
     static func encode(_ image: RasterImage) throws(ImageError) -> [UInt8] {
         var header = png_image()
         header.version = png_uint_32(PNG_IMAGE_VERSION)
@@ -95,7 +95,7 @@ enum PNG {
             default: png_uint_32(PNG_FORMAT_FLAG_COLOR) | png_uint_32(PNG_FORMAT_FLAG_ALPHA)
             }
         defer { png_image_free(&header) }
-        // One bound fits every PNG of this size: its raw rows with a filter byte each, zlib's and the chunks' overhead.
+        // An upper bound for a PNG of this size: the raw rows with a filter byte each, and the overhead of zlib and the chunks.
         let raw = image.samples.count + image.height
         var size = png_alloc_size_t(raw + raw / 500 + 4096)
         var isEncoded = false

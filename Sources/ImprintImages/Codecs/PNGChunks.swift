@@ -1,13 +1,13 @@
 internal import CPNG
 
-/// The chunks of a PNG, for what the decoder does not report.
+/// The chunks of a PNG, for metadata that the decoder does not report.
 struct PNGChunks: Sequence, IteratorProtocol {
     private let bytes: [UInt8]
     private var position = 8
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// The next chunk; nil after the last one that is whole.
+    /// The next chunk; nil after the last complete chunk.
     mutating func next() -> (type: String, content: ArraySlice<UInt8>)? {
         let overhead = 12  // length, type, check sum
         guard bytes.count - position >= overhead else { return nil }
@@ -23,7 +23,7 @@ struct PNGChunks: Sequence, IteratorProtocol {
         first { $0.type == "eXIf" }.flatMap { Orientation(exif: $0.content) } ?? .up
     }
 
-    /// What the file says of its colours, by the order of precedence of the PNG specification (third edition, 4.3).
+    /// The colour description, in the order of precedence of the PNG specification (third edition, 4.3).
     var colors: ColorDescription? {
         func content(_ type: String) -> ArraySlice<UInt8>? { first { $0.type == type }?.content }
         if let codePoints = content("cICP").map(Array.init), codePoints.count == 4 {
@@ -35,13 +35,13 @@ struct PNGChunks: Sequence, IteratorProtocol {
         guard content("sRGB") == nil else { return nil }
         let gamma = content("gAMA").flatMap { $0.count == 4 ? Double($0.bigEndian(at: 0)) / 100_000 : nil }
         let chromaticities = content("cHRM").flatMap { $0.count == 32 ? Chromaticities(chunk: $0) : nil }
-        // The exponent of sRGB's curve as a whole; those who write it mean sRGB.
+        // The approximate exponent of sRGB's curve; files with this gamma mean sRGB.
         let isCurveOfSRGB = gamma.map { abs($0 - 1 / 2.2) < 0.005 } ?? true
         guard !isCurveOfSRGB || chromaticities != nil else { return nil }
         return .gamma(isCurveOfSRGB ? nil : gamma.map { 1 / $0 }, chromaticities)
     }
 
-    /// The file without what it says of its colours.
+    /// The file without its colour chunks.
     func withoutColors() -> [UInt8] {
         let colors: Set<String> = ["cICP", "iCCP", "sRGB", "gAMA", "cHRM"]
         guard contains(where: { colors.contains($0.type) }) else { return bytes }
@@ -56,7 +56,7 @@ struct PNGChunks: Sequence, IteratorProtocol {
     private static func inflated(_ chunk: ArraySlice<UInt8>) -> [UInt8]? {
         guard let nameEnd = chunk.firstIndex(of: 0), chunk.endIndex > nameEnd + 2 else { return nil }
         let packed = Array(chunk[(nameEnd + 2)...])
-        // A few bytes can unpack to gigabytes; the largest profiles for print have about 3 MB.
+        // A few bytes can decompress to gigabytes; the largest profiles for print have about 3 MB.
         var capacity = 1 << 14
         while capacity <= 1 << 24 {
             var status = Z_BUF_ERROR
@@ -83,7 +83,7 @@ extension Chromaticities {
 }
 
 extension ArraySlice<UInt8> {
-    /// A whole number of 4 bytes, the highest first, `offset` bytes into the slice, which must hold it.
+    /// The big-endian integer of 4 bytes at `offset` in the slice, which must contain it.
     func bigEndian(at offset: Int) -> Int {
         dropFirst(offset).prefix(4).reduce(0) { $0 << 8 | Int($1) }
     }

@@ -1,20 +1,20 @@
 package import Foundation
 
-/// What a file says of its picture before any of it is decoded.
+/// The metadata of a picture, read before decoding.
 struct ImageHeader {
     let format: ImageFormat
-    /// The size of the picture as it is stored, in pixels.
+    /// The size of the picture as stored, in pixels.
     let width: Int
     let height: Int
     var model = ColorModel.rgb
     var hasAlpha = false
     var isAnimated = false
-    /// Whether the rows of a PNG come in several passes.
+    /// Whether a PNG stores its rows in several passes.
     var isInterlaced = false
-    /// About how many bytes the decoder takes besides the result.
+    /// The approximate number of bytes that the decoder needs besides the result.
     var decoderByteCount = 0
     var orientation = Orientation.up
-    /// What the file says of its colours; nil is sRGB.
+    /// The colour description of the file; nil means sRGB.
     var colors: ColorDescription?
 
     init(format: ImageFormat, width: Int, height: Int) {
@@ -23,17 +23,17 @@ struct ImageHeader {
         self.height = height
     }
 
-    /// The way to sRGB; nil where the file says nothing.
+    /// The conversion to sRGB; nil if the file has no colour description.
     var profile: ColorProfile? { ColorProfile.of(colors, model: model) }
 
-    /// Reads what the file says, and checks that its size is within the limit.
+    /// Reads the metadata and checks that the size is within the limit.
     init(_ bytes: [UInt8], file: URL) throws(ImageError) {
         switch FileKind(bytes) {
         case .image(.jpeg): self = try JPEG.header(bytes, file: file)
         case .image(.png): self = try PNG.header(bytes, file: file)
         case .image(.webp): self = try WebP.header(bytes, file: file)
         case .image(.heic): self = try HEIC.header(bytes, file: file)
-        case .otherImage(let name): throw .unsupported(file: file, what: name)
+        case .otherImage(let name): throw .unsupported(file: file, found: name)
         case .notAnImage(let found): throw .notAnImage(file: file, found: found)
         }
         guard width > 0, height > 0 else { throw .truncated(file: file, reason: "the picture has no size") }
@@ -43,33 +43,33 @@ struct ImageHeader {
     }
 }
 
-/// A picture as its file stores it: not yet upright, and its colours not yet in sRGB.
+/// A picture as stored in its file: not yet upright, and not yet converted to sRGB.
 package struct StoredPicture: Sendable {
-    /// Red, green and blue, with alpha where the file has it.
+    /// Red, green and blue, with alpha if the file has it.
     let image: RasterImage
     let orientation: Orientation
-    /// The way to sRGB; nil where the samples are sRGB.
+    /// The conversion to sRGB; nil if the samples are sRGB.
     let profile: ColorProfile?
 
-    /// Takes a picture in memory, whose samples are sRGB.
+    /// Wraps a picture in memory, whose samples are sRGB.
     package init(_ image: RasterImage, orientation: Orientation = .up) {
         (self.image, self.orientation, profile) = (image, orientation, nil)
     }
 
-    /// Takes pixels.
+    /// Wraps pixels in memory.
     package init(_ pixels: PixelBuffer, orientation: Orientation) { self.init(pixels.image, orientation: orientation) }
 
-    /// Decodes a file; a JPEG or a very large picture may be shrunk to what covers the short side given.
+    /// Decodes a file; a JPEG or a very large picture may be scaled down if it still covers the given short side.
     package init(_ url: URL, coveringShortSide: Int?) throws(ImageError) {
         try self.init(ImageFile.read(url), named: url, coveringShortSide: coveringShortSide)
     }
 
-    /// Decodes the bytes of a file, which errors call by the name given.
+    /// Decodes the bytes of a file; errors use the given name.
     package init(_ bytes: [UInt8], named file: URL, coveringShortSide: Int?) throws(ImageError) {
         try self.init(bytes, ImageHeader(bytes, file: file), file: file, coveringShortSide: coveringShortSide)
     }
 
-    /// Decodes the bytes of a file whose header was read.
+    /// Decodes the bytes of a file after its header.
     init(_ bytes: [UInt8], _ header: ImageHeader, file: URL, coveringShortSide: Int?) throws(ImageError) {
         orientation = header.orientation
         let reduction = Reduction(header, covering: coveringShortSide)
@@ -86,7 +86,7 @@ package struct StoredPicture: Sendable {
             case .heic: try HEIC.decode(bytes, file: file, reduction)
             }
         }
-        // No picture in memory has four inks: the decoder converts those.
+        // The decoder has already converted CMYK.
         profile = header.model == .cmyk ? nil : header.profile
     }
 
@@ -94,13 +94,13 @@ package struct StoredPicture: Sendable {
         (self.image, self.orientation, self.profile) = (image, orientation, profile)
     }
 
-    /// The picture upright and in sRGB, with alpha where the file has it.
+    /// The upright picture in sRGB, with alpha if the file has it.
     package var upright: RasterImage { orientation.upright(profile?.convert(image) ?? image) }
 
-    /// The same picture, stored in another way than its file says.
+    /// The same picture with another orientation than in its file.
     package func oriented(_ orientation: Orientation) -> StoredPicture { StoredPicture(image, orientation, profile) }
 
-    /// A part of the upright picture, in whole pixels.
+    /// Crops the upright picture to `part`, in whole pixels.
     package func cropped(to part: NormalizedRectangle) -> StoredPicture {
         guard part != .all else { return self }
         let (columns, rows) = orientation.storedPixels(of: part, width: image.width, height: image.height)

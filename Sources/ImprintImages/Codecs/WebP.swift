@@ -1,7 +1,7 @@
 internal import CWebP
 internal import Foundation
 
-/// WebP in, through libwebp.
+/// Reads WebP with libwebp.
 enum WebP {
     static func header(_ bytes: [UInt8], file: URL) throws(ImageError) -> ImageHeader {
         let chunks = WebPChunks(bytes)
@@ -10,7 +10,7 @@ enum WebP {
         var header = ImageHeader(format: .webp, width: Int(features.width), height: Int(features.height))
         header.hasAlpha = features.has_alpha != 0
         header.isAnimated = features.has_animation != 0
-        // A lossless picture is decoded whole, 4 bytes a pixel; alpha beside a lossy one is stored as such a picture.
+        // A lossless picture is decoded at full size, 4 bytes a pixel; the alpha of a lossy picture is stored losslessly too.
         let frame = header.isAnimated ? try? Frame(bytes, file: file).features : features
         if let frame {
             let isLossless = frame.format == 2
@@ -22,7 +22,7 @@ enum WebP {
         return header
     }
 
-    /// Decodes to RGB, or RGBA where the file has alpha or the first frame of an animation leaves a part of it open.
+    /// Decodes to RGB, or RGBA if the file has alpha or the first frame of an animation does not cover the picture.
     static func decode(
         _ bytes: [UInt8], _ header: ImageHeader, file: URL, _ reduction: Reduction?
     ) throws(ImageError) -> RasterImage {
@@ -47,13 +47,13 @@ enum WebP {
 
     /// The first frame of an animation.
     private struct Frame {
-        /// Its place in the picture.
+        /// The position in the picture.
         let x, y: Int
         let picture: ArraySlice<UInt8>
         let features: WebPBitstreamFeatures
 
         init(_ bytes: [UInt8], file: URL) throws(ImageError) {
-            // Its place, halved, its size and its duration in 3 bytes each, a byte of flags, then its picture.
+            // The halved position, the size and the duration in 3 bytes each, a byte of flags, then the picture.
             let overhead = 16
             guard let frame = WebPChunks(bytes).first("ANMF"), frame.count > overhead else {
                 throw .truncated(file: file, reason: "the WebP has no frame")
@@ -64,7 +64,7 @@ enum WebP {
         }
     }
 
-    /// Decodes a picture into a part of an image, scaled to its size.
+    /// Decodes a picture into a part of an image, scaled to the size of the part.
     private static func decode(
         _ bytes: ArraySlice<UInt8>, into image: inout RasterImage, columns: Range<Int>, rows: Range<Int>, file: URL
     ) throws(ImageError) {
@@ -72,7 +72,8 @@ enum WebP {
         let start = rows.lowerBound * stride + columns.lowerBound * image.channels
         var config = WebPDecoderConfig()
         guard WebPInitDecoderConfig(&config) != 0 else {
-            throw .missingDecoder(file: file, format: .webp, reason: "libwebp has another version than its header")
+            throw .missingDecoder(
+                file: file, format: .webp, reason: "the version of libwebp differs from that of its header")
         }
         let features = try features(of: bytes, file: file)
         if (Int(features.width), Int(features.height)) != (columns.count, rows.count) {
@@ -84,10 +85,10 @@ enum WebP {
         config.output.is_external_memory = 1
         let status = bytes.withUnsafeBufferPointer { source in
             image.samples.withUnsafeMutableBufferPointer { target in
-                let room = UnsafeMutableBufferPointer(rebasing: target[start...])
-                config.output.u.RGBA.rgba = room.baseAddress
+                let part = UnsafeMutableBufferPointer(rebasing: target[start...])
+                config.output.u.RGBA.rgba = part.baseAddress
                 config.output.u.RGBA.stride = Int32(stride)
-                config.output.u.RGBA.size = room.count
+                config.output.u.RGBA.size = part.count
                 return WebPDecode(source.baseAddress, source.count, &config)
             }
         }
@@ -111,22 +112,22 @@ enum WebP {
     }
 }
 
-/// The chunks of a WebP's RIFF container, for what the decoder does not report.
+/// The chunks of a WebP's RIFF container, for metadata that the decoder does not report.
 struct WebPChunks: Sequence, IteratorProtocol {
     private let bytes: ArraySlice<UInt8>
     private var position = 12  // past "RIFF", the size, "WEBP"
 
-    /// Whether the file holds as many bytes as it says.
+    /// Whether the file has the number of bytes that its header states.
     let isWhole: Bool
 
     init(_ bytes: [UInt8]) {
         let end = bytes.count < 12 ? Int.max : 8 + bytes[...].littleEndian(at: 4, bytes: 4)
         isWhole = end <= bytes.count
-        // Bytes past the end are no part of the image.
+        // Bytes past the end are not part of the image.
         self.bytes = bytes.prefix(end)
     }
 
-    /// The next chunk; nil after the last one that is whole.
+    /// The next chunk; nil after the last complete chunk.
     mutating func next() -> (type: String, content: ArraySlice<UInt8>)? {
         let overhead = 8  // type, length
         guard position + overhead <= bytes.count else { return nil }
@@ -141,7 +142,7 @@ struct WebPChunks: Sequence, IteratorProtocol {
 }
 
 extension ArraySlice<UInt8> {
-    /// A whole number whose lowest byte comes first, `offset` bytes into the slice, which must hold it.
+    /// The little-endian integer at `offset` in the slice, which must contain it.
     fileprivate func littleEndian(at offset: Int, bytes: Int) -> Int {
         dropFirst(offset).prefix(bytes).reversed().reduce(0) { $0 << 8 | Int($1) }
     }

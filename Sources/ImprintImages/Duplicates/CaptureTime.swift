@@ -1,13 +1,13 @@
 internal import Foundation
 
-/// When a photo was taken, in seconds by the camera's clock; only differences mean something.
+/// The capture time of a photo by the camera's clock, in seconds; only differences are meaningful.
 enum CaptureTime {
     /// The time in the EXIF block of a JPEG; nil if there is none.
     static func read(_ url: URL) -> Int? { text(of: url).flatMap(seconds) }
 
-    /// The same as EXIF writes it, "2019:07:21 14:03:59".
+    /// The time in the format of EXIF, "2019:07:21 14:03:59".
     static func text(of url: URL) -> String? {
-        // An EXIF block holds at most 64 KB and stands near the start.
+        // An EXIF block has at most 64 KB and is near the start.
         guard let file = try? FileHandle(forReadingFrom: url) else { return nil }
         defer { try? file.close() }
         guard let head = try? file.read(upToCount: 1 << 17) else { return nil }
@@ -19,44 +19,44 @@ enum CaptureTime {
         return text(exif: exif.content.dropFirst(prefix.count))
     }
 
-    /// The time in an EXIF block: DateTimeOriginal of its Exif directory, or else DateTime of its first.
+    /// The time in an EXIF block: DateTimeOriginal of its Exif directory, or else DateTime of its first directory.
     static func seconds(exif block: ArraySlice<UInt8>) -> Int? { text(exif: block).flatMap(seconds) }
 
     private static func text(exif block: ArraySlice<UInt8>) -> String? {
         let (dateTime, exifDirectory, dateTimeOriginal) = (0x0132, 0x8769, 0x9003)
         guard let reader = TIFFReader(block), let first = reader.integer(at: 4, bytes: 4) else { return nil }
-        if let place = reader.value(of: exifDirectory, in: first),
-            let text = reader.text(of: dateTimeOriginal, in: place), seconds(text) != nil
+        if let offset = reader.value(of: exifDirectory, in: first),
+            let text = reader.text(of: dateTimeOriginal, in: offset), seconds(text) != nil
         {
             return text
         }
         return reader.text(of: dateTime, in: first).flatMap { seconds($0) == nil ? nil : $0 }
     }
 
-    /// A JPEG without EXIF, with a block that holds such a time as DateTimeOriginal (EXIF 2.32, 4.5 and 4.6).
+    /// Inserts a time as DateTimeOriginal (EXIF 2.32, 4.5 and 4.6) into a JPEG without EXIF.
     static func inserting(_ time: String, into jpeg: [UInt8]) -> [UInt8] {
         let header: [UInt8] = [0x4D, 0x4D, 0, 42, 0, 0, 0, 8]
-        func directory(_ tag: [UInt8], _ type: UInt8, count: UInt8, place: UInt8) -> [UInt8] {
-            [0, 1] + tag + [0, type, 0, 0, 0, count, 0, 0, 0, place] + [0, 0, 0, 0]
+        func directory(_ tag: [UInt8], _ type: UInt8, count: UInt8, offset: UInt8) -> [UInt8] {
+            [0, 1] + tag + [0, type, 0, 0, 0, count, 0, 0, 0, offset] + [0, 0, 0, 0]
         }
         let (long, ascii): (UInt8, UInt8) = (4, 2)
         let block =
-            header + directory([0x87, 0x69], long, count: 1, place: 26)
-            + directory([0x90, 0x03], ascii, count: 20, place: 44) + Array(time.utf8) + [0]
+            header + directory([0x87, 0x69], long, count: 1, offset: 26)
+            + directory([0x90, 0x03], ascii, count: 20, offset: 44) + Array(time.utf8) + [0]
         let content = Array("Exif\0\0".utf8) + block
         let startOfImage = jpeg.prefix(2)
         return startOfImage + [0xFF, 0xE1, 0, UInt8(content.count + 2)] + content + jpeg.dropFirst(2)
     }
 
-    /// The seconds of "2019:07:21 14:03:59", counted in the Gregorian calendar from the year 0.
+    /// The seconds of "2019:07:21 14:03:59" in the Gregorian calendar since the year 0.
     static func seconds(_ text: String) -> Int? {
-        let numbers = text.split(whereSeparator: { $0 == ":" || $0 == " " }).map { Int($0) }
-        guard numbers.count == 6, let year = numbers[0], let month = numbers[1], let day = numbers[2],
-            let hour = numbers[3], let minute = numbers[4], let second = numbers[5],
+        let fields = text.split(whereSeparator: { $0 == ":" || $0 == " " }).map { Int($0) }
+        guard fields.count == 6, let year = fields[0], let month = fields[1], let day = fields[2],
+            let hour = fields[3], let minute = fields[4], let second = fields[5],
             (1...9999).contains(year), (1...12).contains(month), (1...31).contains(day), (0...23).contains(hour),
             (0...59).contains(minute), (0...60).contains(second)
         else { return nil }
-        // Years that begin in March end with the leap day.
+        // Counting years from March puts the leap day last.
         let (years, months) = month > 2 ? (year, month - 3) : (year - 1, month + 9)
         let days = 365 * years + years / 4 - years / 100 + years / 400 + (153 * months + 2) / 5 + day
         return ((days * 24 + hour) * 60 + minute) * 60 + second
@@ -64,16 +64,16 @@ enum CaptureTime {
 }
 
 extension TIFFReader {
-    /// The number that the field of a tag holds or, for long fields, where these lie; nil if there is none.
+    /// The value of the field of a tag or, for long fields, its offset; nil if there is none.
     fileprivate func value(of tag: Int, in directory: Int) -> Int? {
         field(tag, in: directory).flatMap { integer(at: $0 + 8, bytes: 4) }
     }
 
-    /// The text of a tag, as long as a time; nil if there is none.
+    /// The text of a tag with the length of a time; nil if there is none.
     fileprivate func text(of tag: Int, in directory: Int) -> String? {
         let length = "2019:07:21 14:03:59".utf8.count
-        guard let place = value(of: tag, in: directory), place <= block.count - length else { return nil }
-        return String(decoding: block.dropFirst(place).prefix(length), as: UTF8.self)
+        guard let offset = value(of: tag, in: directory), offset <= block.count - length else { return nil }
+        return String(decoding: block.dropFirst(offset).prefix(length), as: UTF8.self)
     }
 
     private func field(_ tag: Int, in directory: Int) -> Int? {

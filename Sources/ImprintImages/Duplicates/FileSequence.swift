@@ -1,8 +1,8 @@
 internal import Foundation
 
-/// The place of a photo in the numbering of a camera: `IMG_3123.jpg` is number 3123 of `IMG_`.
-struct SequencePlace: Hashable {
-    /// What precedes the number: the folders below that of the label, and the start of the name.
+/// The position of a photo in the numbering of a camera: `IMG_3123.jpg` is number 3123 of the series `IMG_`.
+struct SequencePosition: Hashable {
+    /// The prefix before the number: the folders below that of the label, and the start of the name.
     let series: String
     /// The last number in the name.
     let number: Int
@@ -12,7 +12,7 @@ struct SequencePlace: Hashable {
         self.number = number
     }
 
-    /// The place that a path, relative to the folder of its label, tells; nil where the name has no number.
+    /// The position from a path relative to the folder of its label; nil if the name has no number.
     init?(_ path: String) {
         let folder = path.lastIndex(of: "/").map { path[...$0] } ?? ""
         let name = path.dropFirst(folder.count)

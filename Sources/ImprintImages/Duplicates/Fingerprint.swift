@@ -1,14 +1,14 @@
 internal import Foundation
 
-/// What a photo looks like from afar, in under a kilobyte, to find photos that show the same.
+/// A perceptual fingerprint of a photo in less than a kilobyte, to find near-duplicates.
 ///
-/// It is made of the whole picture squeezed to 32 x 32 pixels, so that size, compression and a slightly different crop matter
-/// little:
-/// - a *layout* of 16 x 16 pixels in colour, compared by Pearson's correlation, which exposure and contrast do not change;
-/// - the shares of 64 *colours* (4 levels a channel), compared by Bhattacharyya's coefficient, which does not change as the
-///   camera moves over a scene;
-/// - a *hash* of 63 bits, the signs of the lowest frequencies of the layout's discrete cosine transform (a perceptual hash):
-///   two of them are compared in a few instructions, in all eight turns and mirror images.
+/// It is computed from the whole picture scaled to 32 x 32 pixels, so size, compression and a slightly different crop have
+/// little effect:
+/// - a *layout* of 16 x 16 pixels in colour, compared by Pearson's correlation, which is invariant to exposure and contrast;
+/// - a *colour histogram* of 64 colours (4 levels a channel), compared by the Bhattacharyya coefficient, which hardly changes
+///   as the camera moves over a scene;
+/// - a *hash* of 63 bits, the signs of the lowest frequencies of the layout's discrete cosine transform (a perceptual hash),
+///   which is compared in a few instructions, in all eight rotations and mirror images.
 package struct Fingerprint: Sendable, Hashable {
     /// The side of the layout, in pixels.
     static let side = 16
@@ -17,18 +17,18 @@ package struct Fingerprint: Sendable, Hashable {
     /// The layout: row by row, channels interleaved.
     let layout: [UInt8]
     private let mean: Float
-    /// 1 over the length of the layout less its mean; 0 if there is nothing to see.
+    /// 1 over the norm of the layout after subtracting its mean; 0 for an even surface.
     private let scale: Float
-    /// The square root of the share of each colour.
+    /// The square roots of the colour histogram.
     private let colors: [Float]
-    /// Bit 8v + u is set where the coefficient with u half-waves across and v down is positive; the mean is left out.
+    /// Bit 8v + u is set if the coefficient with u half-waves across and v down is positive; the mean is omitted.
     let hash: UInt64
     /// The hash of the picture with rows and columns swapped.
     let transposedHash: UInt64
 
-    /// Makes the fingerprint of an upright picture; transparency is laid on white.
+    /// Computes the fingerprint of an upright picture; transparency is flattened on white.
     package init(_ image: RasterImage) {
-        let small = CropAndScale.scaleFill.apply(image.laidOnWhite(), width: 2 * Self.side, height: 2 * Self.side)
+        let small = CropAndScale.scaleFill.apply(image.flattenedOnWhite(), width: 2 * Self.side, height: 2 * Self.side)
         var (sums, shares) = ([Int](repeating: 0, count: Self.sampleCount), [Float](repeating: 0, count: 64))
         for pixel in 0..<(small.width * small.height) {
             let cell = (pixel / small.width / 2 * Self.side + pixel % small.width / 2) * 3
@@ -45,16 +45,16 @@ package struct Fingerprint: Sendable, Hashable {
         mean = Float(layout.reduce(0) { $0 + Int($1) }) / Float(Self.sampleCount)
         let (average, count) = (mean, Float(Self.sampleCount))
         let variance = layout.reduce(Float(0)) { $0 + (Float($1) - average) * (Float($1) - average) } / count
-        // What is left of an even surface is noise, whose likeness says nothing.
-        let leastVariance: Float = 2 * 2
-        scale = variance < leastVariance ? 0 : 1 / (variance * count).squareRoot()
+        // The rest of an even surface is noise, whose correlation is meaningless.
+        let minimumVariance: Float = 2 * 2
+        scale = variance < minimumVariance ? 0 : 1 / (variance * count).squareRoot()
         (hash, transposedHash) = Self.hashes(of: layout)
     }
 
     /// Whether the picture is so even that its layout cannot be compared.
     var isEven: Bool { scale == 0 }
 
-    /// 1 less the correlation of the layouts, 0 (the same) to 2, the other picture in one of its eight `turns`.
+    /// 1 minus the correlation of the layouts, 0 (equal) to 2, with the other picture in one of its eight `turns`.
     func layoutDistance(to other: Fingerprint, turn: Int = 0) -> Float {
         let sum = layout.withUnsafeBufferPointer { here in
             other.layout.withUnsafeBufferPointer { there -> Int32 in
@@ -63,7 +63,7 @@ package struct Fingerprint: Sendable, Hashable {
                 }
                 var sum: Int32 = 0
                 for pixel in 0..<(Self.side * Self.side) {
-                    let turned = Self.place(pixel, turn: turn)
+                    let turned = Self.sourceIndex(of: pixel, turn: turn)
                     for channel in 0..<3 {
                         sum &+= Int32(here[3 * pixel + channel]) &* Int32(there[3 * turned + channel])
                     }
@@ -74,33 +74,34 @@ package struct Fingerprint: Sendable, Hashable {
         return 1 - (Float(sum) - Float(Self.sampleCount) * mean * other.mean) * scale * other.scale
     }
 
-    /// How much less two pictures look alike than one and the same: 0 to about 1, colours counting twice as much as layout.
-    func lookDistance(to other: Fingerprint) -> Float {
+    /// The difference in appearance of two pictures, 0 (equal) to about 1; colours have twice the weight of the layout.
+    func appearanceDistance(to other: Fingerprint) -> Float {
         let likeness = zip(colors, other.colors).reduce(0) { $0 + $1.0 * $1.1 }
         return (2 * (1 - likeness) + layoutDistance(to: other)) / 3
     }
 }
 
 extension Fingerprint {
-    /// The eight ways to turn and mirror a picture: bit 0 mirrors left and right, bit 1 top and bottom, bit 2 then swaps rows
-    /// and columns.
+    /// The eight rotations and mirror images of a picture.
+    ///
+    /// Bit 0 mirrors left and right, bit 1 mirrors top and bottom, and bit 2 then swaps rows and columns.
     static let turns = 0..<8
 
     /// The hash of the picture in each of its turns.
     var turnedHashes: [UInt64] {
-        // A mirror changes the sign of the waves that are odd along it.
+        // Mirroring changes the sign of the waves that are odd along its axis.
         let (oddAcross, oddDown): (UInt64, UInt64) = (0xAAAA_AAAA_AAAA_AAAA, 0xFF00_FF00_FF00_FF00)
         return Self.turns.map { turn in
             let swaps = turn & 4 != 0
             let mask = (turn & 1 != 0 ? oddAcross : 0) ^ (turn & 2 != 0 ? oddDown : 0)
-            // Rows and columns are swapped last, and what was across is down then.
+            // Rows and columns are swapped last, so the axes of the masks are swapped too.
             let transposedMask = (turn & 1 != 0 ? oddDown : 0) ^ (turn & 2 != 0 ? oddAcross : 0)
             return swaps ? transposedHash ^ transposedMask : hash ^ mask
         }
     }
 
-    /// The pixel of the picture that a turn brings to the place of `pixel`.
-    private static func place(_ pixel: Int, turn: Int) -> Int {
+    /// The index of the pixel that a turn moves to the index `pixel`.
+    private static func sourceIndex(of pixel: Int, turn: Int) -> Int {
         var (x, y) = (pixel % side, pixel / side)
         if turn & 4 != 0 { (x, y) = (y, x) }
         if turn & 1 != 0 { x = side - 1 - x }
@@ -110,7 +111,7 @@ extension Fingerprint {
 
     /// The hash of a layout and that of its transpose.
     private static func hashes(of layout: [UInt8]) -> (UInt64, UInt64) {
-        // A grey that knows no names of colours will do, and whole numbers are the same on every processor.
+        // An approximate luma is sufficient, and integers give the same result on every processor.
         let grey = stride(from: 0, to: layout.count, by: 3).map { pixel -> Int in
             let (red, green, blue) = (Int(layout[pixel]), Int(layout[pixel + 1]), Int(layout[pixel + 2]))
             return red + 2 * green + blue
@@ -133,10 +134,10 @@ extension Fingerprint {
         return (hash, transposed)
     }
 
-    /// 1024 times the cosine of the wave with so many half-waves, at each place.
+    /// 1024 times the cosine with `wave` half-waves, at each position.
     private static let cosines: [[Int]] = (0..<8).map { wave in
-        (0..<side).map { place in
-            Int((1024 * cos(Double.pi * (Double(place) + 0.5) * Double(wave) / Double(side))).rounded())
+        (0..<side).map { position in
+            Int((1024 * cos(Double.pi * (Double(position) + 0.5) * Double(wave) / Double(side))).rounded())
         }
     }
 }

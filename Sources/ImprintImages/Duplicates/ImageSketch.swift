@@ -1,42 +1,42 @@
 package import Foundation
 
-/// What one small decoding of a photo tells without keeping its pixels.
+/// The features of a photo that one small decoding provides, without its pixels.
 package struct ImageSketch: Sendable, Hashable {
-    /// What it looks like from afar.
+    /// The perceptual fingerprint.
     package let fingerprint: Fingerprint
-    /// The share of its contrast that lies outside the square in its middle, 0…1; 0 for a square photo.
+    /// The fraction of the contrast outside the central square, 0…1; 0 for a square photo.
     ///
-    /// Contrast is the squared difference between neighbouring pixels, added over the channels, of the photo at a short side
+    /// Contrast is the squared difference between neighbouring pixels, summed over the channels, of the photo at a short side
     /// of about 64 pixels.
     package let contrastOutsideSquare: Float
-    /// The share of its area that lies outside that square, 0…1.
+    /// The fraction of the area outside the central square, 0…1.
     package let areaOutsideSquare: Float
-    /// When it was taken by the camera's clock, in seconds from an arbitrary start; nil where the file does not say.
+    /// The capture time by the camera's clock, in seconds from an arbitrary start; nil if the file does not have it.
     package let captureTime: Int?
 
-    /// The short side that a photo is decoded to, at least, if it has as much.
+    /// The minimum short side to decode, if the photo has it.
     static let shortSide = 64
 
-    /// Decodes a photo, small where that is faster.
-    /// - Throws: `ImageError` if it cannot be read, is no image, or is damaged anywhere.
+    /// Decodes a photo, at a small size if that is faster.
+    /// - Throws: `ImageError` if the file cannot be read, is not an image, or is damaged.
     package init(_ url: URL) throws(ImageError) {
         self.init(
             try ImageFile.decode(url, coveringShortSide: Self.shortSide), captureTime: CaptureTime.read(url))
     }
 
-    /// Looks at an upright picture.
+    /// Analyses an upright picture.
     package init(_ image: RasterImage, captureTime: Int? = nil) {
-        let image = image.laidOnWhite().shrunk(toShortSide: Self.shortSide)
+        let image = image.flattenedOnWhite().shrunk(toShortSide: Self.shortSide)
         fingerprint = Fingerprint(image)
         (contrastOutsideSquare, areaOutsideSquare) = image.outsideSquare()
         self.captureTime = captureTime
     }
 
-    /// Whether the subject is likely outside the square that `CropAndScale.centerCrop` leaves of a photo.
+    /// Whether the subject is likely outside the square that `CropAndScale.centerCrop` keeps.
     ///
-    /// It is where at least half of the contrast lies outside the square, and is at least twice as dense there as inside: what
-    /// one looks at is sharp and has edges, and a crop that loses most of these has lost it. It is a hint: empty margins have
-    /// little contrast, but a frame or a busy background around an even subject has much.
+    /// This is the case if at least half of the contrast is outside the square and is at least twice as dense there as inside.
+    /// A subject is usually sharp and has edges, so a crop that removes most edges removes the subject. This is only a hint: a
+    /// frame or a busy background around an even subject has much contrast too.
     package var isSubjectLikelyOutsideSquare: Bool {
         let (contrast, area) = (contrastOutsideSquare, areaOutsideSquare)
         return contrast >= 0.5 && contrast * (1 - area) >= 2 * (1 - contrast) * area
@@ -44,7 +44,7 @@ package struct ImageSketch: Sendable, Hashable {
 }
 
 extension RasterImage {
-    /// The picture with the given short side, or as it is where that is no longer.
+    /// The picture scaled down to the given short side; unchanged if its short side is not longer.
     package func shrunk(toShortSide side: Int) -> RasterImage {
         let shortSide = min(width, height)
         guard shortSide > side else { return self }
@@ -52,7 +52,7 @@ extension RasterImage {
         return CropAndScale.scaleFill.apply(self, width: scaled(width), height: scaled(height))
     }
 
-    /// The shares of contrast and area outside the square in the middle.
+    /// The fractions of contrast and area outside the central square.
     fileprivate func outsideSquare() -> (contrast: Float, area: Float) {
         let side = min(width, height)
         let (left, top) = ((width - side) / 2, (height - side) / 2)

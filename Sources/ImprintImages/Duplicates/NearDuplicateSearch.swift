@@ -1,87 +1,87 @@
 internal import ImprintCore
 
-/// Finds the photos that look alike among many; `ImageGroups` says by which rules.
+/// Searches for similar photos by the rules of `ImageGroups`.
 struct NearDuplicateSearch {
     private typealias Pair = (first: Int, second: Int)
 
-    /// What a photo looks like; nil for one that could not be read.
+    /// The fingerprint of each photo; nil if it is unreadable.
     private let fingerprints: [Fingerprint?]
     private let captureTimes: [Int?]
-    private let sequences: [SequencePlace?]
-    /// Pairs of photos of one label, drawn at random.
+    private let sequences: [SequencePosition?]
+    /// Random pairs of photos of one label.
     private let randomPairs: [Pair]
-    /// The median distances of these.
-    private let usualLayoutDistance: Float
-    private let usualLookDistance: Float
+    /// The median distances of the random pairs.
+    private let typicalLayoutDistance: Float
+    private let typicalAppearanceDistance: Float
 
-    /// How many bits of two hashes may differ for the layouts to be compared; the layouts decide.
-    private static let greatestHashDistance = 12
+    /// The maximum number of differing bits of two hashes for which the layouts are compared; the layouts decide.
+    private static let maximumHashDistance = 12
     private static let nearDuplicateDistance: Float = 0.05
-    /// How far apart in the numbering photos may be, or in seconds, to be neighbours.
-    private static let greatestGap = 5
-    private static let greatestSeconds = 20
-    /// By how much more often than random pairs neighbours must look alike for their numbers to mean something.
-    private static let leastLift = 0.25
+    /// The maximum distance of neighbours, in file numbers and in seconds.
+    private static let maximumGap = 5
+    private static let maximumSeconds = 20
+    /// How much more often neighbours must look alike than random pairs, for file numbers to be informative.
+    private static let minimumLift = 0.25
 
-    init(fingerprints: [Fingerprint?], captureTimes: [Int?], labels: [String], sequences: [SequencePlace?]) {
+    init(fingerprints: [Fingerprint?], captureTimes: [Int?], labels: [String], sequences: [SequencePosition?]) {
         self.fingerprints = fingerprints
         self.captureTimes = captureTimes
         self.sequences = sequences
         let pairs = Self.randomPairs(of: fingerprints, labels)
         randomPairs = pairs
-        func usual(atMost most: Float, _ distance: (Fingerprint, Fingerprint) -> Float) -> Float {
+        func typical(atMost limit: Float, _ distance: (Fingerprint, Fingerprint) -> Float) -> Float {
             let distances = pairs.compactMap { pair in
                 fingerprints[pair.first].flatMap { first in fingerprints[pair.second].map { distance(first, $0) } }
             }
-            return distances.count < 30 ? most : min(distances.sorted()[distances.count / 2], most)
+            return distances.count < 30 ? limit : min(distances.sorted()[distances.count / 2], limit)
         }
-        // At most what photos of all kinds of scenes have; that serves too where there are too few to say.
-        usualLayoutDistance = usual(atMost: 1) { $0.layoutDistance(to: $1) }
-        usualLookDistance = usual(atMost: 0.55) { $0.lookDistance(to: $1) }
+        // The limits are the distances of unrelated photos; they also apply if there are too few pairs for a median.
+        typicalLayoutDistance = typical(atMost: 1) { $0.layoutDistance(to: $1) }
+        typicalAppearanceDistance = typical(atMost: 0.55) { $0.appearanceDistance(to: $1) }
     }
 
-    /// For each photo another one of its label, drawn at random.
+    /// Pairs each photo with a random other photo of its label.
     private static func randomPairs(of fingerprints: [Fingerprint?], _ labels: [String]) -> [Pair] {
         let readable = fingerprints.indices.filter { fingerprints[$0] != nil }
         let byLabel = Dictionary(grouping: readable) { labels[$0] }
         var stream = RandomStream(seed: 0, "pairs of photos")
         return byLabel.sorted { $0.value[0] < $1.value[0] }.flatMap { _, members -> [Pair] in
             guard members.count > 1 else { return [] }
-            return members.indices.map { place in
-                let other = (place + 1 + stream.index(below: members.count - 1)) % members.count
-                return (members[place], members[other])
+            return members.indices.map { index in
+                let other = (index + 1 + stream.index(below: members.count - 1)) % members.count
+                return (members[index], members[other])
             }
         }
     }
 
     /// Joins near-duplicates.
     ///
-    /// All pairs are compared, but by their hashes first, which takes a few nanoseconds. It is done for some photos at a time:
-    /// thousands of pictures that are all alike make millions of pairs, which the first of them spare.
+    /// All pairs are compared, first by their hashes, which takes a few nanoseconds. Photos are processed in blocks: thousands
+    /// of similar pictures would give millions of pairs, but after the first blocks most of them are already joined.
     func joinNearDuplicates(_ union: inout UnionFind, _ workers: Workers) {
-        let places = fingerprints.indices.filter { place in fingerprints[place].map { !$0.isEven } ?? false }
-        let photos = places.compactMap { fingerprints[$0] }
+        let indices = fingerprints.indices.filter { index in fingerprints[index].map { !$0.isEven } ?? false }
+        let photos = indices.compactMap { fingerprints[$0] }
         let hashes = photos.map(\.hash)
-        let greatestDistance = Self.nearDuplicateDistance * usualLayoutDistance
-        for start in stride(from: 0, to: photos.count, by: Self.photosAtATime) {
-            let roots = places.map { union.root(of: $0) }
-            let count = min(Self.photosAtATime, photos.count - start)
+        let maximumDistance = Self.nearDuplicateDistance * typicalLayoutDistance
+        for start in stride(from: 0, to: photos.count, by: Self.blockSize) {
+            let roots = indices.map { union.root(of: $0) }
+            let count = min(Self.blockSize, photos.count - start)
             let found = workers.parallelMap(count) { pairs(start + $0, roots) }
-            for (a, b) in found.joined() { union.join(places[a], places[b]) }
+            for (a, b) in found.joined() { union.join(indices[a], indices[b]) }
         }
 
-        /// The later photos that are like one and not known to be.
+        /// The later photos that are similar to one photo and not yet in its set.
         func pairs(_ first: Int, _ roots: [Int]) -> [(Int, Int)] {
             let turned = photos[first].turnedHashes
             var pairs: [(Int, Int)] = []
             for second in hashes.indices.dropFirst(first + 1) where roots[second] != roots[first] {
                 let hash = hashes[second]
-                guard turned.contains(where: { ($0 ^ hash).nonzeroBitCount <= Self.greatestHashDistance }) else {
+                guard turned.contains(where: { ($0 ^ hash).nonzeroBitCount <= Self.maximumHashDistance }) else {
                     continue
                 }
                 let isClose = Fingerprint.turns.contains { turn in
-                    (turned[turn] ^ hash).nonzeroBitCount <= Self.greatestHashDistance
-                        && photos[second].layoutDistance(to: photos[first], turn: turn) <= greatestDistance
+                    (turned[turn] ^ hash).nonzeroBitCount <= Self.maximumHashDistance
+                        && photos[second].layoutDistance(to: photos[first], turn: turn) <= maximumDistance
                 }
                 if isClose { pairs.append((first, second)) }
             }
@@ -89,51 +89,51 @@ struct NearDuplicateSearch {
         }
     }
 
-    private static let photosAtATime = 64
+    private static let blockSize = 64
 
-    /// The pairs of photos that were taken close to each other and look alike.
+    /// The pairs of similar photos with neighbouring file numbers or capture times.
     func neighbours() -> [(Int, Int)] {
         var pairs: [Pair] = []
-        if numbersMeanSomething {
-            for gap in 1...Self.greatestGap { pairs += numbered(apart: gap).filter { looksAlike($0, apart: gap) } }
+        if numbersAreInformative {
+            for gap in 1...Self.maximumGap { pairs += numbered(apart: gap).filter { looksAlike($0, apart: gap) } }
         }
-        return pairs + takenTogether().filter { looksAlike($0, apart: 1) }
+        return pairs + capturedTogether().filter { looksAlike($0, apart: 1) }
     }
 
     private func looksAlike(_ pair: Pair, apart gap: Int) -> Bool {
         guard let first = fingerprints[pair.first], let second = fingerprints[pair.second] else { return false }
-        return first.lookDistance(to: second) <= (1 - 0.1 * Float(gap)) * usualLookDistance
+        return first.appearanceDistance(to: second) <= (1 - 0.1 * Float(gap)) * typicalAppearanceDistance
     }
 
-    /// Whether photos with successive numbers look more alike than others of their label.
-    private var numbersMeanSomething: Bool {
+    /// Whether photos with consecutive file numbers look more alike than random photos of their label.
+    private var numbersAreInformative: Bool {
         func share(_ pairs: [Pair]) -> Double {
             pairs.isEmpty ? 0 : Double(pairs.count { looksAlike($0, apart: 1) }) / Double(pairs.count)
         }
-        return share(numbered(apart: 1)) >= share(randomPairs) + Self.leastLift
+        return share(numbered(apart: 1)) >= share(randomPairs) + Self.minimumLift
     }
 
-    /// The pairs whose numbers in a series differ by so much.
+    /// The pairs whose file numbers in a series differ by `gap`.
     private func numbered(apart gap: Int) -> [Pair] {
-        var places: [SequencePlace: Int] = [:]
+        var photos: [SequencePosition: Int] = [:]
         for (photo, sequence) in sequences.enumerated() {
-            if let sequence { places[sequence] = photo }
+            if let sequence { photos[sequence] = photo }
         }
         return sequences.enumerated().compactMap { photo, sequence in
             guard let sequence, sequence.number <= Int.max - gap else { return nil }
-            return places[SequencePlace(series: sequence.series, number: sequence.number + gap)].map { (photo, $0) }
+            return photos[SequencePosition(series: sequence.series, number: sequence.number + gap)].map { (photo, $0) }
         }
     }
 
-    /// The pairs taken within a few seconds, each photo with a few of those that follow.
-    private func takenTogether() -> [Pair] {
+    /// The pairs taken within a few seconds, each photo with a few of the following photos.
+    private func capturedTogether() -> [Pair] {
         let timed = captureTimes.enumerated().compactMap { photo, time in time.map { (photo: photo, time: $0) } }
             .sorted { ($0.time, $0.photo) < ($1.time, $1.photo) }
-        return timed.indices.flatMap { place in
-            timed[(place + 1)...].prefix(Self.greatestGap).filter {
-                $0.time - timed[place].time <= Self.greatestSeconds
+        return timed.indices.flatMap { index in
+            timed[(index + 1)...].prefix(Self.maximumGap).filter {
+                $0.time - timed[index].time <= Self.maximumSeconds
             }
-            .map { (timed[place].photo, $0.photo) }
+            .map { (timed[index].photo, $0.photo) }
         }
     }
 }

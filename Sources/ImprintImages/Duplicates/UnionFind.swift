@@ -1,11 +1,11 @@
-/// Sets that grow together: which of `0..<count` belong together when pairs are joined one by one.
+/// A union-find structure: disjoint sets of `0..<count`, joined pair by pair.
 struct UnionFind {
-    /// The parent of each; the smallest member of a set is its own.
+    /// The parent of each element; the smallest element of a set is its own parent.
     private var parents: [Int]
 
     init(count: Int) { parents = Array(0..<count) }
 
-    /// The smallest member of the set that `member` belongs to.
+    /// The smallest element of the set that contains `member`.
     mutating func root(of member: Int) -> Int {
         var member = member
         while parents[member] != member {
@@ -15,13 +15,13 @@ struct UnionFind {
         return member
     }
 
-    /// Makes one set of those of `a` and `b`.
+    /// Joins the sets of `a` and `b`.
     mutating func join(_ a: Int, _ b: Int) {
         let (a, b) = (root(of: a), root(of: b))
         parents[max(a, b)] = min(a, b)
     }
 
-    /// The sets of two or more, each in order, by their smallest members.
+    /// The sets of two or more elements, each in order, sorted by their smallest elements.
     mutating func sets() -> [[Int]] {
         var members: [Int: [Int]] = [:]
         for member in parents.indices { members[root(of: member), default: []].append(member) }

@@ -2,18 +2,18 @@ internal import CImprintKernels
 internal import Foundation
 package import ImprintCore
 
-/// How light, camera and print change a patch: its colours by tables, then blur and noise.
+/// The photometric augmentation of a patch: lookup tables for the colours, then blur and noise.
 package struct PatchJitter {
-    /// The new sample of each channel for each old one, channel by channel.
+    /// The lookup table of each channel, channel by channel.
     private let tables: [UInt8]
-    /// Which channel each takes.
+    /// The source channel of each channel.
     private let order: [Int32]
-    /// By how much colours lose their hue, 0…1.
+    /// The blend towards grey, 0…1.
     private let grey: Float
     private let blurs: Bool
-    private let noise: (deviation: Float, key: UInt64)?
+    private let noise: (standardDeviation: Float, key: UInt64)?
 
-    /// Draws what changes a patch.
+    /// Draws the changes.
     package init(_ random: inout RandomStream) {
         let gamma = expf(0.2 * random.normal())
         let contrast = expf(0.25 * random.normal())
@@ -32,13 +32,13 @@ package struct PatchJitter {
         }
     }
 
-    /// Changes a patch of `side` x `side` pixels of 3 channels.
+    /// Augments a patch of `side` x `side` pixels with 3 channels.
     package func change(_ patch: UnsafeMutableBufferPointer<UInt8>, side: Int) {
         imprint_recolor_patch(patch.baseAddress, side * side, tables, order, grey)
         guard blurs || noise != nil else { return }
         var image = RasterImage(width: side, height: side, channels: 3, samples: Array(patch))
-        if blurs { image = image.blurred(deviation: 0.8) }
-        if let noise { image = image.noisy(deviation: noise.deviation, key: noise.key) }
+        if blurs { image = image.blurred(standardDeviation: 0.8) }
+        if let noise { image = image.noisy(standardDeviation: noise.standardDeviation, key: noise.key) }
         _ = patch.update(fromContentsOf: image.samples)
     }
 }

@@ -2,25 +2,25 @@ internal import CImprintKernels
 package import Foundation
 internal import ImprintCore
 
-/// A square part of a photo, as a patch shows it.
+/// The square window of a photo that a patch shows.
 package struct PatchWindow: Codable, Hashable, Sendable {
-    /// The middle, in pixels of the photo.
+    /// The centre, in pixels of the photo.
     package var x: Float
     package var y: Float
     /// The side, in pixels of the photo.
     package var side: Float
-    /// By how much it is turned, in radians.
+    /// The rotation, in radians.
     package var angle: Float
-    /// Whether it is mirrored left to right.
+    /// Whether the patch is mirrored left to right.
     package var isMirrored: Bool
 
-    /// Makes a window.
+    /// Creates a window.
     package init(x: Float, y: Float, side: Float, angle: Float = 0, isMirrored: Bool = false) {
         (self.x, self.y, self.side, self.angle, self.isMirrored) = (x, y, side, angle, isMirrored)
     }
 
-    /// Where a point of the photo is in the patch, in pixels of the patch from its middle.
-    package func place(ofX pointX: Float, y pointY: Float, patch: Float) -> (x: Float, y: Float) {
+    /// Maps a point of the photo to the patch, in pixels of the patch from its centre.
+    package func position(ofX pointX: Float, y pointY: Float, patch: Float) -> (x: Float, y: Float) {
         let scale = patch / side
         let (dx, dy) = ((pointX - x) * scale, (pointY - y) * scale)
         let (cosine, sine) = (cosf(angle), sinf(angle))
@@ -29,9 +29,9 @@ package struct PatchWindow: Codable, Hashable, Sendable {
     }
 }
 
-/// A picture that parts of any size are read of, without loss and without aliasing.
+/// A picture from which patches of any scale are sampled without aliasing.
 ///
-/// It is in memory, or a photo that is read whenever it is needed.
+/// The picture is in memory, or a photo that is read again for each patch.
 package struct PatchSource: Sendable {
     private enum Origin {
         case memory(RasterImage)
@@ -47,18 +47,18 @@ package struct PatchSource: Sendable {
         (width, height, origin) = (image.width, image.height, .memory(image))
     }
 
-    /// A photo that is read whenever it is needed, as `PatchSource.read(_:)` does.
+    /// A photo that `PatchSource.read(_:)` reads again for each patch.
     package init(_ photo: URL, width: Int, height: Int) {
         (self.width, self.height, origin) = (width, height, .file(photo))
     }
 
-    /// The photo, if it is read whenever it is needed.
+    /// The photo; nil for a picture in memory.
     package var photo: URL? {
         if case .file(let photo) = origin { photo } else { nil }
     }
 
-    /// The picture at its size.
-    /// - Throws: `ImageError` if the photo can no longer be read, or another one has taken its place.
+    /// The whole picture.
+    /// - Throws: `ImageError` if the photo can no longer be read, or if its size has changed.
     package func image() throws(ImageError) -> RasterImage {
         switch origin {
         case .memory(let image): return image
@@ -67,7 +67,7 @@ package struct PatchSource: Sendable {
             guard (image.width, image.height) == (width, height) else {
                 let (before, now) = ("\(width)x\(height)", "\(image.width)x\(image.height)")
                 throw .unreadable(
-                    file: photo, reason: "it has changed, from \(before) pixels, as it is looked at, to \(now)")
+                    file: photo, reason: "its size has changed from \(before) to \(now) pixels")
             }
             return image
         }
@@ -75,8 +75,8 @@ package struct PatchSource: Sendable {
 
     /// Reads a window into a patch of 3 channels.
     ///
-    /// With more than one and a half pixels for each of the patch, it is read of the picture at half its size, or at half of that.
-    /// - Throws: As `image()`.
+    /// If the window has more than 1.5 pixels per pixel of the patch, the picture is halved first, as often as necessary.
+    /// - Throws: The errors of `image()`.
     package func read(
         _ window: PatchWindow, side: Int, into patch: UnsafeMutableBufferPointer<UInt8>
     ) throws(ImageError) {
@@ -84,7 +84,7 @@ package struct PatchSource: Sendable {
         var step = window.side / Float(side)
         var shrink: Float = 1
         while step > 1.5 && min(image.width, image.height) >= 48 {
-            // Made again every time: this takes less time than the patch, and would take a third more memory.
+            // Not cached: halving takes less time than sampling the patch, and a cache would take a third more memory.
             image = image.halved()
             step /= 2
             shrink /= 2
@@ -103,7 +103,7 @@ package struct PatchSource: Sendable {
 }
 
 extension RasterImage {
-    /// Half the size, each pixel the mean of four.
+    /// The image at half the size; each pixel is the mean of four.
     fileprivate func halved() -> RasterImage {
         let (columns, rows) = (width / 2, height / 2)
         let half = [UInt8](unsafeUninitializedCapacity: rows * columns * 3) { half, count in
@@ -117,24 +117,24 @@ extension RasterImage {
 }
 
 extension PatchSource {
-    /// The side of a square of the greatest number of pixels of a photo that is looked at.
-    private static let greatestSide = 400
+    /// The side of a square with the maximum number of pixels that the detector analyses.
+    private static let maximumSide = 400
 
-    /// Reads a photo, upright and in sRGB, at the size at which it is looked at.
+    /// Reads a photo, upright and in sRGB, at the size that the detector analyses.
     package static func read(_ url: URL) throws(ImageError) -> RasterImage { shrunk(try decode(url)) }
 
-    /// Reads a photo at its size, or smaller if it is large: `shrunk(_:)` has more than enough of it.
+    /// Reads a photo at its full size, or smaller if it is large; `shrunk(_:)` needs no more.
     package static func decode(_ url: URL) throws(ImageError) -> RasterImage {
         try ImageFile.decode(url, coveringShortSide: shortSideToDecode)
     }
 
-    /// The short side of a photo to decode at least: of pictures of so many pixels, a square has the longest.
-    package static var shortSideToDecode: Int { ImageFile.shortSideToDecode(covering: greatestSide) }
+    /// The minimum short side of a photo to decode; of all pictures with that many pixels, a square has the longest.
+    package static var shortSideToDecode: Int { ImageFile.shortSideToDecode(covering: maximumSide) }
 
-    /// A picture in colour, without transparency, at the size at which it is looked at: the same for training and for predictions.
+    /// Converts a picture to colour without transparency, at the size that the detector analyses in training and prediction.
     package static func shrunk(_ image: RasterImage) -> RasterImage {
-        let image = image.laidOnWhite().converted(toChannels: 3)
-        let factor = Double(greatestSide) / Double(image.width * image.height).squareRoot()
+        let image = image.flattenedOnWhite().converted(toChannels: 3)
+        let factor = Double(maximumSide) / Double(image.width * image.height).squareRoot()
         guard factor < 1 else { return image }
         return CropAndScale.scaleFill.apply(
             image, width: max(Int((Double(image.width) * factor).rounded()), 1),

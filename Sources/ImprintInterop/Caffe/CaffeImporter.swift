@@ -1,11 +1,11 @@
 internal import ImprintNetwork
 
-/// Makes a network of a Caffe architecture and its weights, which belong together by the layers' names.
+/// Converts a Caffe architecture and its weights to a network; layer names link the two.
 struct CaffeImporter {
     var assembler: NetworkAssembler
     private let weights: CaffeWeights
-    /// What each blob is by now; a layer may write over what it reads.
-    private var blobs: [String: SourceActivation] = [:]
+    /// The current tensor of each blob; a layer may overwrite its input.
+    private var tensors: [String: SourceActivation] = [:]
 
     /// One layer of the architecture.
     struct Layer {
@@ -16,10 +16,10 @@ struct CaffeImporter {
         let properties: TextMessage
     }
 
-    /// The layers that a prediction has, in order.
+    /// The layers of the network for inference, in order.
     static func layers(of net: TextMessage) throws(ImportError.Problem) -> [Layer] {
         guard !net.has("layers") || !net.has("layer") else {
-            throw .malformed(reason: "the architecture has layers of both the older and the newer kind")
+            throw .malformed(reason: "the architecture mixes the old format (layers) with the new format (layer)")
         }
         let isOld = net.has("layers")
         return (net.messages("layer") + net.messages("layers")).compactMap { layer in
@@ -36,13 +36,13 @@ struct CaffeImporter {
         }.filter { !ignored.contains($0.type) }
     }
 
-    /// Whether a rule is met by a net that predicts: phase TEST, level 0, no stages (net.cpp, StateMeetsRule).
+    /// Whether a rule matches inference: phase TEST, level 0, no stages (net.cpp, StateMeetsRule).
     private static func isMet(_ rule: TextMessage) -> Bool {
         ["TEST", "1"].contains(rule.word("phase") ?? "TEST") && rule.integer("min_level") ?? 0 <= 0
             && rule.integer("max_level") ?? 0 >= 0 && !rule.has("stage")
     }
 
-    /// The newer name of a type that older files write in capitals.
+    /// The new name of a layer type, which old files write in capitals.
     private static func newType(_ type: String) -> String {
         let special = [
             "RELU": "ReLU", "PRELU": "PReLU", "LRN": "LRN", "TANH": "TanH", "INNER_PRODUCT": "InnerProduct",
@@ -55,27 +55,28 @@ struct CaffeImporter {
         return String(first) + type.dropFirst().lowercased()
     }
 
-    /// What a prediction does without.
+    /// The layer types that inference does not need.
     private static let ignored: Set = [
         "Data", "ImageData", "MemoryData", "DummyData", "HDF5Data", "WindowData", "Accuracy", "Silence",
         "SoftmaxWithLoss",
     ]
 
-    /// - Parameter size: Height and width of the image, instead of those in the architecture.
+    /// - Parameter size: The height and width of the image; nil for the size in the architecture.
     init(_ net: TextMessage, _ layers: [Layer], _ weights: CaffeWeights, size: Size2D?) throws {
         self.weights = weights
         let inputs = layers.filter { $0.type == "Input" }
         let names = inputs.flatMap(\.tops) + net.words("input")
         guard names.count == 1 else {
-            throw ImportError.Problem.otherKind(
-                found: "a model of \(names.count) inputs", advice: "expected one, an image: use the deploy.prototxt")
+            throw ImportError.Problem.unsuitableModel(
+                found: "a model of \(names.count) inputs",
+                advice: "Expected one input, an image. Use the deploy.prototxt")
         }
         let lengths =
             inputs.first?.properties.message("input_param").message("shape").integers("dim")
             ?? (net.has("input_shape") ? net.message("input_shape").integers("dim") : net.integers("input_dim"))
         guard lengths.count == 4, lengths[1] == 1 || lengths[1] == 3 else {
-            throw ImportError.Problem.otherKind(
-                found: "a model of an input \(lengths)", advice: "expected an image, of four axes with 1 or 3 channels")
+            throw ImportError.Problem.unsuitableModel(
+                found: "a model of an input \(lengths)", advice: "Expected an image of four axes with 1 or 3 channels")
         }
         let (height, width) = (size?.height ?? lengths[2], size?.width ?? lengths[3])
         guard (1...(1 << 14)).contains(height), (1...(1 << 14)).contains(width) else {
@@ -85,48 +86,50 @@ struct CaffeImporter {
         assembler = NetworkAssembler(
             input: TensorShape(height: height, width: width, channels: lengths[1]), weights: weights.byteCount)
         var image = assembler.image(axes: [.batch, .channels, .height, .width])
-        // OpenCV, with which Caffe reads photos, has blue first.
+        // Caffe reads photos with OpenCV, whose channel order is BGR.
         if lengths[1] == 3 {
             image = try assembler.add(SelectChannels(channels: [2, 1, 0]), named: "bgr", to: [image])
         }
-        blobs[names[0]] = image
+        tensors[names[0]] = image
     }
 
-    /// Adds all layers; what the last one writes is the result.
+    /// Adds all layers, and returns the output of the last one.
     mutating func run(_ layers: [Layer]) throws -> SourceActivation {
         let layers = layers.filter { $0.type != "Input" }
         guard let last = layers.last?.tops.first else {
             throw ImportError.Problem.malformed(reason: "it has no layers")
         }
-        var missing = MissingOperations()
+        var missing = UnsupportedOperators()
         for layer in layers {
-            guard let add = Self.known[layer.type] else {
-                missing.add(.init(operation: layer.type, node: layer.name), making: layer.tops)
+            guard let add = Self.conversions[layer.type] else {
+                missing.add(.init(operation: layer.type, node: layer.name), producing: layer.tops)
                 continue
             }
-            try missing.collect(reading: layer.bottoms, making: layer.tops) {
+            try missing.collect(reading: layer.bottoms, producing: layer.tops) {
                 let inputs = try layer.bottoms.map { name throws(ImportError.Problem) in
-                    guard let blob = blobs[name] else {
+                    guard let blob = tensors[name] else {
                         throw .malformed(
-                            reason: "\(layer.name) reads \(name.debugDescription), which nothing before it makes")
+                            reason: "\(layer.name) reads \(name.debugDescription), which no earlier layer computes")
                     }
                     return blob
                 }
                 guard !inputs.isEmpty else {
-                    throw ImportError.Problem.malformed(reason: "\(layer.name) (\(layer.type)) reads nothing")
+                    throw ImportError.Problem.malformed(reason: "\(layer.name) (\(layer.type)) has no inputs")
                 }
-                for (name, blob) in zip(layer.tops, try add(layer, inputs, &self)) { blobs[name] = blob }
+                for (name, blob) in zip(layer.tops, try add(layer, inputs, &self)) { tensors[name] = blob }
             }
         }
         try missing.check()
-        guard let result = blobs[last] else { throw ImportError.Problem.malformed(reason: "nothing makes \(last)") }
+        guard let result = tensors[last] else {
+            throw ImportError.Problem.malformed(reason: "no layer computes \(last.debugDescription)")
+        }
         return result
     }
 
-    typealias Addition = @Sendable (Layer, [SourceActivation], inout CaffeImporter) throws -> [SourceActivation]
+    typealias Conversion = @Sendable (Layer, [SourceActivation], inout CaffeImporter) throws -> [SourceActivation]
 
-    /// The numbers of a layer, of which there must be at least so many tensors.
-    func numbers(_ layer: Layer, atLeast count: Int) throws -> [Constant] {
+    /// The weight blobs of a layer, which must have at least `count`.
+    func blobs(_ layer: Layer, atLeast count: Int) throws -> [Constant] {
         let blobs = weights.blobs[layer.name] ?? []
         guard blobs.count >= count else {
             throw ImportError.Problem.malformed(

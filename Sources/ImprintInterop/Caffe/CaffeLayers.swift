@@ -1,46 +1,47 @@
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// What each type of layer becomes (caffe.proto and the layers' code, https://github.com/BVLC/caffe).
+/// The conversions of Caffe's layer types (caffe.proto and the layer code, https://github.com/BVLC/caffe).
 extension CaffeImporter {
-    static let known: [String: Addition] = [
+    static let conversions: [String: Conversion] = [
         "Convolution": { layer, inputs, importer in
-            let (p, blobs) = (layer.properties.message("convolution_param"), try importer.numbers(layer, atLeast: 1))
+            let (p, blobs) = (layer.properties.message("convolution_param"), try importer.blobs(layer, atLeast: 1))
             let hasBias = p.bool("bias_term") ?? true
             guard blobs[0].shape.count == 4 else {
                 throw importer.unsupported(layer, "weights \(blobs[0].shape), expected four axes")
             }
-            if hasBias && blobs.count < 2 { _ = try importer.numbers(layer, atLeast: 2) }
+            if hasBias && blobs.count < 2 { _ = try importer.blobs(layer, atLeast: 2) }
             let kernel = pair(p, "kernel_size", "kernel_h", "kernel_w", usual: 0)
             let outputs = p.integer("num_output") ?? 0
             guard blobs[0].shape[0] == outputs, Array(blobs[0].shape[2...]) == [kernel.height, kernel.width] else {
                 throw ImportError.Problem.malformed(
                     reason: "\(layer.name) has weights \(blobs[0].shape) in the .caffemodel, "
-                        + "and in the architecture \(outputs) outputs and a kernel of \(kernel)")
+                        + "but \(outputs) outputs and a kernel of \(kernel) in the architecture")
             }
             let padding = pair(p, "pad", "pad_h", "pad_w", usual: 0)
-            let sliding = NetworkAssembler.Sliding(
+            let geometry = NetworkAssembler.ConvolutionGeometry(
                 stride: pair(p, "stride", "stride_h", "stride_w", usual: 1),
                 padding: .explicit(
                     top: padding.height, left: padding.width, bottom: padding.height, right: padding.width),
                 dilation: pair(p, "dilation", "", "", usual: 1), groups: p.integer("group") ?? 1)
             return [
                 try importer.assembler.convolve(
-                    inputs[0], sliding, weight: blobs[0], bias: hasBias ? blobs[1].floats : nil, named: layer.name)
+                    inputs[0], geometry, weight: blobs[0], bias: hasBias ? blobs[1].floats : nil, named: layer.name)
             ]
         },
         "InnerProduct": { layer, inputs, importer in
-            let (p, blobs) = (layer.properties.message("inner_product_param"), try importer.numbers(layer, atLeast: 1))
+            let (p, blobs) = (layer.properties.message("inner_product_param"), try importer.blobs(layer, atLeast: 1))
             let outputs = p.integer("num_output") ?? 0
-            guard p.integer("axis") ?? 1 == 1 else { throw importer.unsupported(layer, "another axis than 1") }
+            guard p.integer("axis") ?? 1 == 1 else { throw importer.unsupported(layer, "an axis other than 1") }
             let hasBias = p.bool("bias_term") ?? true
-            let bias = hasBias ? try importer.numbers(layer, atLeast: 2)[1].floats : nil
+            let bias = hasBias ? try importer.blobs(layer, atLeast: 2)[1].floats : nil
             let x = importer.assembler.flatten(inputs[0])
             var weight = blobs[0]
-            // Inputs by outputs, in place of outputs by inputs; either may have lengths of 1 before in older files.
-            if p.bool("transpose") == true, let turned = weight.reshaped(to: [x.shape.count, outputs])?.transposed(nil)
+            // The weights are [inputs, outputs] if transposed. Old files may add leading axes of length 1.
+            if p.bool("transpose") == true,
+                let transposed = weight.reshaped(to: [x.shape.count, outputs])?.transposed(nil)
             {
-                weight = turned
+                weight = transposed
             }
             return [
                 try importer.assembler.dense(
@@ -49,9 +50,9 @@ extension CaffeImporter {
         },
         "Pooling": { layer, inputs, importer in [try importer.pool(layer, inputs[0])] },
         "BatchNorm": { layer, inputs, importer in
-            let blobs = try importer.numbers(layer, atLeast: 3)
+            let blobs = try importer.blobs(layer, atLeast: 3)
             let (mean, variance) = (blobs[0].floats, blobs[1].floats)
-            // Sums of what training saw, and by how much they are too large.
+            // Caffe stores accumulated statistics and the factor by which to divide them.
             let sum = blobs[2].floats.first ?? 0
             let factor = sum == 0 ? 0 : 1 / sum
             return [
@@ -64,10 +65,10 @@ extension CaffeImporter {
         "Scale": { layer, inputs, importer in
             let p = layer.properties.message("scale_param")
             guard inputs.count == 1, p.integer("axis") ?? 1 == 1, p.integer("num_axes") ?? 1 == 1 else {
-                throw importer.unsupported(layer, "another form than one factor for each channel")
+                throw importer.unsupported(layer, "not one factor for each channel")
             }
             let hasShift = p.bool("bias_term") ?? false
-            let blobs = try importer.numbers(layer, atLeast: hasShift ? 2 : 1)
+            let blobs = try importer.blobs(layer, atLeast: hasShift ? 2 : 1)
             return [
                 try importer.assembler.scale(
                     inputs[0], .channels, by: blobs[0].floats, adding: hasShift ? blobs[1].floats : nil,
@@ -75,7 +76,7 @@ extension CaffeImporter {
             ]
         },
         "Bias": { layer, inputs, importer in
-            let blobs = try importer.numbers(layer, atLeast: 1)
+            let blobs = try importer.blobs(layer, atLeast: 1)
             return [
                 try importer.assembler.scale(inputs[0], .channels, by: nil, adding: blobs[0].floats, named: layer.name)
             ]
@@ -90,7 +91,7 @@ extension CaffeImporter {
             return [
                 try importer.assembler.add(
                     PReLU(isShared: isShared), named: layer.name, to: [inputs[0]],
-                    numbers: ["slope": importer.numbers(layer, atLeast: 1)[0].floats])
+                    parameters: ["slope": importer.blobs(layer, atLeast: 1)[0].floats])
             ]
         },
         "ELU": { layer, inputs, importer in
@@ -106,7 +107,7 @@ extension CaffeImporter {
             guard p.float("power") ?? 1 == 1 else { throw importer.unsupported(layer, "a power other than 1") }
             func all(_ value: Float?) throws(ImportError.Problem) -> [Float]? {
                 guard let value else { return nil }
-                return try importer.assembler.spread(
+                return try importer.assembler.broadcast(
                     Constant(shape: [], floats: [value]), over: inputs[0], for: layer.name
                 ).1
             }
@@ -138,7 +139,7 @@ extension CaffeImporter {
                     LocalResponseNormalization(
                         size: p.integer("local_size") ?? 5, alpha: p.float("alpha") ?? 1, beta: p.float("beta") ?? 0.75,
                         bias: p.float("k") ?? 1), named: layer.name,
-                    to: [importer.assembler.picture(inputs[0], for: layer.name)])
+                    to: [importer.assembler.imageTensor(inputs[0], for: layer.name)])
             ]
         },
         "Eltwise": { layer, inputs, importer in [try importer.combine(layer, inputs)] },
@@ -155,7 +156,7 @@ extension CaffeImporter {
         "Flatten": { layer, inputs, importer in
             let p = layer.properties.message("flatten_param")
             guard p.integer("axis") ?? 1 == 1, p.integer("end_axis") ?? -1 == -1 else {
-                throw importer.unsupported(layer, "some axes, expected all numbers of an image")
+                throw importer.unsupported(layer, "some axes, expected all elements of an image")
             }
             return [importer.assembler.flatten(inputs[0])]
         },
@@ -166,15 +167,15 @@ extension CaffeImporter {
             }
             let old = inputs[0].dimensions
             var new = p.message("shape").integers("dim")
-            for place in new.indices where new[place] == 0 && old.indices.contains(place) { new[place] = old[place] }
+            for index in new.indices where new[index] == 0 && old.indices.contains(index) { new[index] = old[index] }
             let known = checkedProduct(new.filter { $0 != -1 }) ?? 0
             if let open = new.firstIndex(of: -1), known > 0 { new[open] = (checkedProduct(old) ?? 0) / known }
             let y = try importer.assembler.reshape(inputs[0], to: new, named: layer.name)
-            return [try importer.assembler.joiningChannels(of: y, named: layer.name)]
+            return [try importer.assembler.mergingChannelParts(of: y, named: layer.name)]
         },
     ]
 
-    /// The height and width that one number, two, or one for each direction stand for.
+    /// A height and width, given as one value, as two values, or as separate fields.
     private static func pair(
         _ p: TextMessage, _ name: String, _ height: String, _ width: String, usual: Int
     ) -> Size2D {
@@ -185,7 +186,7 @@ extension CaffeImporter {
 
     private mutating func pool(_ layer: Layer, _ x: SourceActivation) throws -> SourceActivation {
         let p = layer.properties.message("pooling_param")
-        let x = try assembler.picture(x, for: layer.name)
+        let x = try assembler.imageTensor(x, for: layer.name)
         let isMax: Bool
         switch p.word("pool") ?? "MAX" {
         case "MAX", "0": isMax = true
@@ -198,11 +199,11 @@ extension CaffeImporter {
         }
         let kernel = Self.pair(p, "kernel_size", "kernel_h", "kernel_w", usual: 0)
         let stride = Self.pair(p, "stride", "stride_h", "stride_w", usual: 1)
-        let border = Self.pair(p, "pad", "pad_h", "pad_w", usual: 0)
+        let amounts = Self.pair(p, "pad", "pad_h", "pad_w", usual: 0)
         let padding = Padding.explicit(
-            top: border.height, left: border.width, bottom: border.height, right: border.width)
+            top: amounts.height, left: amounts.width, bottom: amounts.height, right: amounts.width)
         let roundsUp = !["FLOOR", "1"].contains(p.word("round_mode") ?? "CEIL")
-        // One window over all of the image is the mean of it, whatever its size.
+        // A window over the whole image is a global mean for any image size.
         if !isMax, kernel == Size2D(height: x.shape.height, width: x.shape.width), padding.isNone {
             return try assembler.add(GlobalAveragePool(), named: layer.name, to: [x])
         }
@@ -224,9 +225,9 @@ extension CaffeImporter {
                     reason: "\(layer.name) (Eltwise) has \(factors.count) coefficients for \(inputs.count) inputs")
             }
             var terms = inputs
-            for (place, factor) in factors.enumerated() where place < terms.count && factor != 1 {
-                terms[place] = try assembler.multiply(
-                    terms[place], by: Constant(shape: [], floats: [factor]), named: "\(layer.name).\(place)")
+            for (index, factor) in factors.enumerated() where index < terms.count && factor != 1 {
+                terms[index] = try assembler.multiply(
+                    terms[index], by: Constant(shape: [], floats: [factor]), named: "\(layer.name).\(index)")
             }
             return try assembler.add(terms, named: layer.name)
         case "PROD", "0": return try assembler.multiply(inputs, named: layer.name)
@@ -238,15 +239,16 @@ extension CaffeImporter {
     private mutating func slice(_ layer: Layer, _ x: SourceActivation) throws -> [SourceActivation] {
         let p = layer.properties.message("slice_param")
         let axis = p.integer("axis") ?? p.integer("slice_dim") ?? 1
-        guard let place = x.place(ofAxis: axis), !layer.tops.isEmpty else {
-            throw ImportError.Problem.malformed(reason: "\(layer.name) (Slice) has the axis \(axis) of \(x.dimensions)")
+        guard let index = x.index(ofAxis: axis), !layer.tops.isEmpty else {
+            throw ImportError.Problem.malformed(
+                reason: "\(layer.name) (Slice) has the axis \(axis) for a tensor \(x.dimensions)")
         }
-        let length = x.dimensions[place]
+        let length = x.dimensions[index]
         var points = p.integers("slice_point")
         if points.isEmpty { points = (1..<layer.tops.count).map { $0 * (length / layer.tops.count) } }
         let limits = [0] + points + [length]
         guard limits.count == layer.tops.count + 1, zip(limits, limits.dropFirst()).allSatisfy({ $0 < $1 }) else {
-            throw ImportError.Problem.malformed(reason: "\(layer.name) (Slice) cuts \(length) at \(points)")
+            throw ImportError.Problem.malformed(reason: "\(layer.name) (Slice) splits \(length) elements at \(points)")
         }
         return try zip(layer.tops, zip(limits, limits.dropFirst())).map { name, range in
             try assembler.select(x, along: axis, Array(range.0..<range.1), named: "\(layer.name).\(name)")

@@ -1,21 +1,23 @@
-/// The numbers of a `.caffemodel`, by layer (caffe.proto, https://github.com/BVLC/caffe).
+/// The weights of a `.caffemodel` by layer (caffe.proto, https://github.com/BVLC/caffe).
 ///
-/// They stay in the file until they are asked for.
+/// They are decoded on demand.
 struct CaffeWeights {
     private(set) var blobs: [String: [Blob]] = [:]
-    /// The size of the file, of 32 bits a number or more.
+    /// The size of the file, which has at least 32 bits per weight.
     let byteCount: Int
 
-    /// Reads a file.
-    /// - Throws: `WireProblem` if it is no message of this kind, `ImportError.Problem` if it is another file of Caffe's.
+    /// Parses a file.
+    ///
+    /// - Throws: `WireError` if it is not a valid NetParameter message, `ImportError.Problem` if it is another kind of Caffe
+    ///   file.
     init(_ file: MappedFile) throws {
         if Self.isHDF5(file) {
-            throw ImportError.Problem.otherKind(
-                found: "a Caffe model in HDF5", advice: "save it as .caffemodel with Caffe, which reads both")
+            throw ImportError.Problem.unsuitableModel(
+                found: "a Caffe model in HDF5", advice: "Save it as .caffemodel with Caffe")
         }
         byteCount = file.count
         try WireMessage(file).forEachField { field in
-            // Layers of the newer kind, and of the older.
+            // Field 100 has layers in the new format, field 2 in the old format.
             guard field.number == 100 || field.number == 2 else { return }
             let (nameField, blobsField) = field.number == 100 ? (1, 7) : (4, 6)
             var name = ""
@@ -25,15 +27,15 @@ struct CaffeWeights {
                 case nameField: name = try part.string()
                 case blobsField: try own.append(Blob(part.message()), upTo: 64, "blobs of a layer")
                 case 1 where field.number == 2:
-                    throw ImportError.Problem.otherKind(
-                        found: "a Caffe model of the first kind",
-                        advice: "bring it up to date with upgrade_net_proto_binary")
+                    throw ImportError.Problem.unsuitableModel(
+                        found: "a Caffe model in the first format",
+                        advice: "Convert it with upgrade_net_proto_binary")
                 default: break
                 }
             }
             if !own.isEmpty { blobs[name] = own }
-            if blobs.count > ONNXModel.greatestCount {
-                throw WireProblem.tooMany(what: "layers", limit: ONNXModel.greatestCount)
+            if blobs.count > ONNXModel.maximumCount {
+                throw WireError.tooMany(item: "layers", limit: ONNXModel.maximumCount)
             }
         }
         guard !blobs.isEmpty else {
@@ -41,14 +43,14 @@ struct CaffeWeights {
         }
     }
 
-    /// Whether a file is one of HDF5, in which Caffe may keep weights too: it begins with a byte 0x89 and "HDF".
+    /// Whether a file is in HDF5, in which Caffe can also store weights: it starts with the byte 0x89 and "HDF".
     static func isHDF5(_ file: MappedFile) -> Bool { file.count >= 4 && file.load(UInt32.self, at: 0) == 0x4644_4889 }
 
-    /// The numbers of one tensor.
+    /// A weight tensor.
     struct Blob {
         private var legacy = [0, 0, 0, 0]
         private var dimensions: [Int]?
-        /// Numbers that lie together in the file, and such that each have a field of their own.
+        /// The packed values, and the values that have a separate field each in `single`.
         private var parts: [WireMessage.Field] = []
         private var single: [Float] = []
         private var isDouble = false
@@ -77,7 +79,7 @@ struct CaffeWeights {
             }
         }
 
-        /// The numbers, with a shape of four axes at most in older files.
+        /// The decoded tensor, with a shape of at most four axes in old files.
         func constant() throws -> Constant {
             var values = single
             for part in parts {
@@ -85,7 +87,7 @@ struct CaffeWeights {
             }
             let shape = dimensions ?? legacy
             guard checkedProduct(shape) == values.count else {
-                throw ImportError.Problem.malformed(reason: "a blob has \(values.count) numbers for the shape \(shape)")
+                throw ImportError.Problem.malformed(reason: "a blob has \(values.count) values for the shape \(shape)")
             }
             return Constant(shape: shape, floats: values)
         }

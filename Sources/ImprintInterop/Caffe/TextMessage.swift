@@ -1,13 +1,13 @@
 internal import ImprintModel
 
-/// A message in protobuf's text format, as `deploy.prototxt` is written (protobuf.dev, "Text Format Language").
+/// A message in the protobuf text format of `deploy.prototxt` (protobuf.dev, "Text Format Language").
 ///
-/// Names are not checked against a schema; whoever reads asks for those that it knows.
+/// The parser does not check names against a schema; callers read the fields that they know.
 struct TextMessage {
-    /// Longer than any architecture.
-    static let greatestLength = 1 << 22
-    /// More words than any architecture has; a text may have one in two bytes.
-    private static let greatestCount = 1 << 17
+    /// An upper bound for the size of an architecture.
+    static let maximumLength = 1 << 22
+    /// An upper bound for the values in an architecture.
+    private static let maximumCount = 1 << 17
 
     private var fields: [(name: String, value: Value)] = []
 
@@ -16,14 +16,14 @@ struct TextMessage {
         case message(TextMessage)
     }
 
-    /// What is wrong with a text.
+    /// A syntax error.
     struct Problem: Error, Equatable, CustomStringConvertible {
         let line: Int
         let reason: String
         var description: String { "line \(line): \(reason)" }
     }
 
-    /// Reads a whole text.
+    /// Parses a text.
     init(_ text: [UInt8]) throws(Problem) {
         var scanner = Scanner(text: text)
         self = try scanner.message(depth: 0)
@@ -31,27 +31,27 @@ struct TextMessage {
 
     private init() {}
 
-    /// The values of the fields of this name that are words, numbers or texts.
+    /// The scalar values of the fields with this name.
     func words(_ name: String) -> [String] {
         fields.compactMap { field in
             if field.name == name, case .word(let word) = field.value { word } else { nil }
         }
     }
 
-    /// The last of them, which is the one that counts.
+    /// The scalar value of a field; the last one wins.
     func word(_ name: String) -> String? { words(name).last }
 
-    /// The messages in fields of this name.
+    /// The messages in the fields with this name.
     func messages(_ name: String) -> [TextMessage] {
         fields.compactMap { field in
             if field.name == name, case .message(let message) = field.value { message } else { nil }
         }
     }
 
-    /// The last of them; an empty one if there is none.
+    /// The message in a field; the last one wins, and an empty one replaces a missing one.
     func message(_ name: String) -> TextMessage { messages(name).last ?? TextMessage() }
 
-    /// Whether there is a field of this name.
+    /// Whether there is a field with this name.
     func has(_ name: String) -> Bool { fields.contains { $0.name == name } }
 
     func integer(_ name: String) -> Int? { word(name).flatMap { Int($0) } }
@@ -66,43 +66,43 @@ struct TextMessage {
         words(name).compactMap { Float($0.hasSuffix("f") ? String($0.dropLast()) : $0) }
     }
 
-    /// Reads characters and puts messages together.
+    /// Parses text into messages.
     private struct Scanner {
         private let text: [UInt8]
-        var place = 0
+        var position = 0
         var line = 1
         private var count = 0
 
         init(text: [UInt8]) { self.text = text }
 
         mutating func message(depth: Int) throws(Problem) -> TextMessage {
-            guard depth <= WireMessage.greatestDepth else { throw problem("messages lie in each other too deep") }
+            guard depth <= WireMessage.maximumDepth else { throw problem("the messages are nested too deeply") }
             var message = TextMessage()
             while true {
                 skipSpace()
                 guard let next = peek else {
-                    if depth > 0 { throw problem("the text ends within a message, expected }") }
+                    if depth > 0 { throw problem("the text ends inside a message, expected }") }
                     return message
                 }
                 if next == UInt8(ascii: "}") || next == UInt8(ascii: ">") {
-                    guard depth > 0 else { throw problem("a } that closes nothing") }
-                    place += 1
+                    guard depth > 0 else { throw problem("a } without a matching {") }
+                    position += 1
                     return message
                 }
                 let name = try word()
                 skipSpace()
                 if peek == UInt8(ascii: ":") {
-                    place += 1
+                    position += 1
                     skipSpace()
                 }
                 if peek == UInt8(ascii: "[") {
-                    place += 1
+                    position += 1
                     try list(named: name, into: &message, depth: depth)
                 } else {
                     message.fields.append((name, try value(depth: depth)))
                 }
                 skipSpace()
-                if peek == UInt8(ascii: ",") || peek == UInt8(ascii: ";") { place += 1 }
+                if peek == UInt8(ascii: ",") || peek == UInt8(ascii: ";") { position += 1 }
             }
         }
 
@@ -110,28 +110,28 @@ struct TextMessage {
             while true {
                 skipSpace()
                 if peek == UInt8(ascii: "]") {
-                    place += 1
+                    position += 1
                     return
                 }
                 message.fields.append((name, try value(depth: depth)))
                 skipSpace()
-                if peek == UInt8(ascii: ",") { place += 1 }
+                if peek == UInt8(ascii: ",") { position += 1 }
             }
         }
 
         private mutating func value(depth: Int) throws(Problem) -> Value {
             count += 1
-            guard count <= TextMessage.greatestCount else {
-                throw problem("more than \(TextMessage.greatestCount) values")
+            guard count <= TextMessage.maximumCount else {
+                throw problem("more than \(TextMessage.maximumCount) values")
             }
             switch peek {
             case UInt8(ascii: "{"), UInt8(ascii: "<"):
-                place += 1
+                position += 1
                 return .message(try message(depth: depth + 1))
             case UInt8(ascii: "\""), UInt8(ascii: "'"):
                 var all = try quoted()
                 skipSpace()
-                // Texts beside one another are one.
+                // Adjacent strings are concatenated.
                 while peek == UInt8(ascii: "\"") || peek == UInt8(ascii: "'") {
                     all += try quoted()
                     skipSpace()
@@ -151,19 +151,19 @@ struct TextMessage {
         }
 
         private mutating func quoted() throws(Problem) -> [UInt8] {
-            let quote = text[place]
-            place += 1
+            let quote = text[position]
+            position += 1
             var result: [UInt8] = []
             while let next = peek, next != quote {
-                place += 1
+                position += 1
                 if next == UInt8(ascii: "\n") {
-                    throw problem("a text that the line ends in, expected a quotation mark")
+                    throw problem("a string without a closing quote on the same line")
                 }
                 guard next == UInt8(ascii: "\\"), let escaped = peek else {
                     result.append(next)
                     continue
                 }
-                place += 1
+                position += 1
                 switch escaped {
                 case UInt8(ascii: "n"): result.append(UInt8(ascii: "\n"))
                 case UInt8(ascii: "t"): result.append(UInt8(ascii: "\t"))
@@ -171,20 +171,19 @@ struct TextMessage {
                 default: result.append(escaped)
                 }
             }
-            guard peek == quote else { throw problem("a text without an end, expected a quotation mark") }
-            place += 1
+            guard peek == quote else { throw problem("a string without a closing quote") }
+            position += 1
             return result
         }
 
         private mutating func word() throws(Problem) -> String {
-            let start = place
-            while let next = peek, isPartOfWord(next) { place += 1 }
-            guard place > start else {
-                throw problem(
-                    "\(peek.map { String(decoding: [$0], as: UTF8.self).debugDescription } ?? "the end"), expected a name or a value"
-                )
+            let start = position
+            while let next = peek, isPartOfWord(next) { position += 1 }
+            guard position > start else {
+                let found = peek.map { String(decoding: [$0], as: UTF8.self).debugDescription } ?? "the end"
+                throw problem("\(found), expected a name or a value")
             }
-            return String(decoding: text[start..<place], as: UTF8.self)
+            return String(decoding: text[start..<position], as: UTF8.self)
         }
 
         private func isPartOfWord(_ byte: UInt8) -> Bool {
@@ -200,18 +199,18 @@ struct TextMessage {
         private mutating func skipSpace() {
             while let next = peek {
                 if next == UInt8(ascii: "#") {
-                    while let next = peek, next != UInt8(ascii: "\n") { place += 1 }
+                    while let next = peek, next != UInt8(ascii: "\n") { position += 1 }
                 } else if [UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\r"), UInt8(ascii: "\n")].contains(next)
                 {
                     if next == UInt8(ascii: "\n") { line += 1 }
-                    place += 1
+                    position += 1
                 } else {
                     return
                 }
             }
         }
 
-        private var peek: UInt8? { place < text.count ? text[place] : nil }
+        private var peek: UInt8? { position < text.count ? text[position] : nil }
         private func problem(_ reason: String) -> Problem { Problem(line: line, reason: reason) }
     }
 }

@@ -1,7 +1,7 @@
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// The layers that compute each number by itself.
+/// The element-wise layers.
 extension CoreMLGraph {
     mutating func activate(_ layer: CoreMLModel.Layer, _ record: CoreMLRecord) throws -> SourceActivation {
         let x = try activation(layer)
@@ -32,8 +32,8 @@ extension CoreMLGraph {
         } else if record.has(70) {
             return try assembler.add(Softplus(), named: layer.name, to: [x])
         }
-        let names = [20: "a threshold that is not 0", 60: "softsign", 71: "a trained softplus"]
-        throw unsupported(layer, names.first { record.has($0.key) }?.value ?? "of an unknown kind")
+        let names = [20: "a threshold that is not 0", 60: "softsign", 71: "a parametric softplus"]
+        throw unsupported(layer, names.first { record.has($0.key) }?.value ?? "of an unknown type")
     }
 
     private mutating func slopes(
@@ -41,15 +41,15 @@ extension CoreMLGraph {
     ) throws -> SourceActivation {
         let x = try withChannels(x, layer)
         guard x.axes.contains(.channels), let message = try record.message(1) else {
-            throw unsupported(layer, "of \(x.axesInWords), expected channels and a slope for each")
+            throw unsupported(layer, "of \(x.axisNames), expected channels with one slope each")
         }
         let weights = CoreMLWeights(message, of: layer.name)
-        // One slope stands for all channels.
+        // All channels may share one slope.
         if x.shape.channels > 1, let slope = try? weights.floats(1) {
-            return try assembler.add(PReLU(isShared: true), named: layer.name, to: [x], numbers: ["slope": slope])
+            return try assembler.add(PReLU(isShared: true), named: layer.name, to: [x], parameters: ["slope": slope])
         }
         return try assembler.add(
-            PReLU(), named: layer.name, to: [x], numbers: ["slope": weights.floats(x.shape.channels)])
+            PReLU(), named: layer.name, to: [x], parameters: ["slope": weights.floats(x.shape.channels)])
     }
 
     /// A function of scale · x + shift.
@@ -81,7 +81,7 @@ extension CoreMLGraph {
 }
 
 extension NetworkAssembler {
-    /// scale · x + shift; nothing where that changes nothing, or undoes what was there before.
+    /// scale · x + shift; no layer if that is the identity, or if it reverts the preceding layer.
     mutating func linear(
         _ x: SourceActivation, _ scale: Float, _ shift: Float, named name: String
     ) throws -> SourceActivation {
@@ -95,38 +95,38 @@ extension NetworkAssembler {
             named: name)
     }
 
-    /// The one number that an activation is multiplied by last, and nothing is added.
+    /// The scalar factor of a preceding affine layer without a shift.
     private func factor(of x: SourceActivation) -> Float? {
         guard let affine = layer(of: x, as: Affine.self), affine.extent == .channels, !affine.hasShift,
-            let factors = numbers(of: x)["scale"], let first = factors.first, factors.allSatisfy({ $0 == first })
+            let factors = parameters(of: x)["scale"], let first = factors.first, factors.allSatisfy({ $0 == first })
         else { return nil }
         return first
     }
 
     /// The function max(x, least).
     ///
-    /// After a factor of −1, as converters write a limit from above, it becomes one before that factor.
+    /// Converters express an upper limit as a threshold after a factor of −1. It becomes an upper limit before that factor.
     mutating func threshold(
-        _ x: SourceActivation, atLeast least: Float, named name: String
+        _ x: SourceActivation, atLeast minimum: Float, named name: String
     ) throws -> SourceActivation {
         guard factor(of: x) == -1, let source = inputs(of: x).first else {
-            return try clip(x, from: least, to: .infinity, named: name)
+            return try clip(x, from: minimum, to: .infinity, named: name)
         }
         let limited: SourceActivation
-        if layer(of: source, as: ReLU.self) != nil, least < 0, let origin = inputs(of: source).first {
-            limited = try clip(origin, from: 0, to: -least, named: name)
+        if layer(of: source, as: ReLU.self) != nil, minimum < 0, let origin = inputs(of: source).first {
+            limited = try clip(origin, from: 0, to: -minimum, named: name)
         } else {
-            limited = try clip(source, from: -.infinity, to: -least, named: name)
+            limited = try clip(source, from: -.infinity, to: -minimum, named: name)
         }
         return try linear(limited, -1, 0, named: "\(name).minus")
     }
 
     /// The function min(greatest, x ≥ 0 ? x : slope · x).
     mutating func clampedReLU(
-        _ x: SourceActivation, slope: Float, atMost greatest: Float, named name: String
+        _ x: SourceActivation, slope: Float, atMost maximum: Float, named name: String
     ) throws -> SourceActivation {
-        if slope == 0 { return try clip(x, from: 0, to: greatest, named: name) }
+        if slope == 0 { return try clip(x, from: 0, to: maximum, named: name) }
         let leaky = slope == 1 ? x : try add(LeakyReLU(slope: slope), named: "\(name).leaky", to: [x])
-        return try clip(leaky, from: -.infinity, to: greatest, named: name)
+        return try clip(leaky, from: -.infinity, to: maximum, named: name)
     }
 }

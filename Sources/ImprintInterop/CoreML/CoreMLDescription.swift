@@ -1,11 +1,11 @@
 extension CoreMLModel {
-    /// What a model takes and gives.
+    /// The inputs, outputs and metadata of a model.
     struct Description {
         private(set) var inputs: [Feature] = []
         private(set) var outputs: [Feature] = []
-        /// The output that holds the probabilities of a classifier; empty if there is none.
+        /// The output with the probabilities of a classifier; empty if there is none.
         private(set) var probabilities = ""
-        /// What whoever wrote the file added.
+        /// The user-defined metadata.
         private(set) var userDefined: [String: String] = [:]
 
         init() {}
@@ -26,7 +26,7 @@ extension CoreMLModel {
             try message.forEachField { field in
                 guard field.number == 100 else { return }
                 userDefined.merge(try [field.message().stringPair()]) { $1 }
-                if userDefined.count > 4096 { throw WireProblem.tooMany(what: "entries in its metadata", limit: 4096) }
+                if userDefined.count > 4096 { throw WireError.tooMany(item: "entries in its metadata", limit: 4096) }
             }
         }
     }
@@ -36,19 +36,19 @@ extension CoreMLModel {
         private(set) var name = ""
         private(set) var type = Kind.other
 
-        /// What it holds.
+        /// The type of a feature.
         enum Kind {
             case image(width: Int, height: Int, colors: Colors)
             case array([Int])
             case other
         }
 
-        /// The order of an image's channels, by the number in the file.
+        /// The color space of an image, by its code in the file.
         enum Colors: Int {
             case grayscale = 10
-            case redFirst = 20
-            case blueFirst = 30
-            /// In numbers of 16 bits, as the system hands them over; 0…255 as the others.
+            case rgb = 20
+            case bgr = 30
+            /// Samples as 16-bit floating-point values, also in the range 0…255.
             case grayscaleFloat16 = 40
         }
 
@@ -68,7 +68,7 @@ extension CoreMLModel {
                 let found = try image.integer(3)
                 guard let colors = Colors(rawValue: found) else {
                     throw ImportError.Problem.malformed(
-                        reason: "the image \(name.debugDescription) has the colour space \(found), expected 10 to 40")
+                        reason: "the image \(name.debugDescription) has the color space \(found), expected 10 to 40")
                 }
                 type = .image(width: try image.integer(1), height: try image.integer(2), colors: colors)
             } else if let array = try record.record(5) {

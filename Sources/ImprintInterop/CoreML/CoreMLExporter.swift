@@ -3,14 +3,14 @@ internal import ImprintImages
 public import ImprintModel
 internal import ImprintNetwork
 
-/// How a model is written as Core ML.
+/// Options for the Core ML export.
 public struct CoreMLOptions: Sendable {
-    /// How weights of convolutions and dense layers are stored; float32 where a device can train.
+    /// The precision of convolution and dense weights; must be float32 for an updatable model.
     public var precision: Safetensors.Precision
-    /// Whether a device can train the last dense layer or convolution: an `MLUpdateTask` with images and their labels.
+    /// Whether an `MLUpdateTask` with labeled images can train the last dense layer or convolution on a device.
     public var isUpdatable: Bool
 
-    /// Makes options.
+    /// Creates options.
     public init(precision: Safetensors.Precision = .float32, isUpdatable: Bool = false) {
         self.precision = precision
         self.isUpdatable = isUpdatable
@@ -18,23 +18,24 @@ public struct CoreMLOptions: Sendable {
 }
 
 extension ModelFile {
-    /// Writes the model as Core ML (`.mlmodel`, a neuralNetworkClassifier) at `url`, which is replaced as `AtomicFile` does it.
+    /// Writes the model as a Core ML file (`.mlmodel`, a neuralNetworkClassifier), which atomically replaces the file at `url`.
     ///
-    /// It takes an image, "image", of the network's size, in RGB or grey, with the preprocessing inside, and gives "classLabel" and
-    /// "probabilities". Labels, preprocessing and network are in the metadata as JSON: `imprint.labels`, `imprint.preprocessing`,
-    /// `imprint.network`. The version of the specification is as low as the content allows: 1, with float16 weights 2, if it is
-    /// updatable or broadcasts freely 4. Equal content gives equal bytes.
-    /// - Throws: `ExportError` if Core ML cannot express the model or train it on a device, `ModelFileError` where labels and
-    ///   network do not match or a parameter is not finite, `FileError` where the file cannot be written.
+    /// The input "image" is an RGB or grey image of the network's size, and the model includes the preprocessing. The outputs
+    /// are "classLabel" and "probabilities". The metadata contains labels, preprocessing and network as JSON: `imprint.labels`,
+    /// `imprint.preprocessing`, `imprint.network`. The specification version is the lowest possible: 1, or 2 with float16
+    /// weights, or 4 for updatable models and general broadcasting. Equal models produce equal bytes.
+    ///
+    /// - Throws: `ExportError` if Core ML cannot express the model or train it on a device, `ModelFileError` if labels and
+    ///   network do not match or a parameter is not finite, `FileError` if the file cannot be written.
     public func writeCoreML(to url: URL, options: CoreMLOptions = CoreMLOptions()) throws {
-        try writeExport(to: url) { () throws -> WrittenMessage in
+        try writeExport(to: url) { () throws -> MessageBuilder in
             var exporter = CoreMLExporter(ExportedModel(self, precision: options.precision), options)
             return try exporter.message()
         }
     }
 }
 
-/// What makes a Core ML model of a classifier.
+/// Converts a classifier to a Core ML model.
 ///
 /// Source: Model.proto, FeatureTypes.proto and NeuralNetwork.proto of coremltools.
 struct CoreMLExporter {
@@ -43,9 +44,9 @@ struct CoreMLExporter {
     static let label = "classLabel"
     static let probabilities = "probabilities"
 
-    /// A node on its way: its place, what it reads and the name of its result.
+    /// A node to export, with its index, its inputs and the name of its output.
     struct Step {
-        let place: Int
+        let index: Int
         let inputs: [String]
         let inputShapes: [TensorShape]
         let shape: TensorShape
@@ -56,7 +57,7 @@ struct CoreMLExporter {
     let model: ExportedModel
     private let options: CoreMLOptions
     var layers: CoreMLLayerWriter
-    /// The name by which the result of each node is read.
+    /// The name of each node's output.
     private var values: [String] = []
 
     init(_ model: ExportedModel, _ options: CoreMLOptions) {
@@ -66,20 +67,20 @@ struct CoreMLExporter {
     }
 
     /// The message Model.
-    mutating func message() throws -> WrittenMessage {
+    mutating func message() throws -> MessageBuilder {
         try addLayers()
-        var network = WrittenMessage()
+        var network = MessageBuilder()
         for layer in layers.messages { network.add(1, layer) }
         network.add(2, scaler)
         if options.isUpdatable {
             network.add(10, try CoreMLUpdates.message(of: layers, loss: layers.unique("loss"), target: Self.label))
         }
-        var labels = WrittenMessage()
+        var labels = MessageBuilder()
         for label in model.weights.labels { labels.add(1, label) }
         network.add(100, labels)
         network.add(200, Self.probabilities)
 
-        var message = WrittenMessage()
+        var message = MessageBuilder()
         message.add(1, options.isUpdatable ? max(layers.version, CoreMLUpdates.version) : layers.version)
         message.add(2, try description())
         if options.isUpdatable { message.add(10, true) }
@@ -87,26 +88,26 @@ struct CoreMLExporter {
         return message
     }
 
-    /// Adds all layers, of which the last has the name of the probabilities.
+    /// Adds all layers; the last one outputs the probabilities.
     private mutating func addLayers() throws(ExportError.Problem) {
         guard !(options.isUpdatable && options.precision == .float16) else {
-            throw .notUpdatable(reason: "all its weights must be float32, not float16")
+            throw .notUpdatable(reason: "its weights must be float32, not float16")
         }
         let nodes = model.network.nodes
         let input = addFirstScale()
         let updatable = options.isUpdatable ? nodes.lastIndex { $0.layer is Dense || $0.layer is Convolution } : nil
         var unsupported: [UnsupportedLayer] = []
-        for (place, node) in nodes.enumerated() {
-            let inputs = model.sources(of: place).map { $0.map { values[$0] } ?? input }
-            let isLast = place == nodes.count - 1
+        for (index, node) in nodes.enumerated() {
+            let inputs = model.sources(of: index).map { $0.map { values[$0] } ?? input }
+            let isLast = index == nodes.count - 1
             if node.layer is Dropout, inputs[0] != Self.image, !isLast {
                 values.append(inputs[0])
                 continue
             }
             let step = Step(
-                place: place, inputs: inputs, inputShapes: model.inputShapes(of: place),
-                shape: model.network.shapes[place], output: isLast ? Self.probabilities : layers.unique(node.name),
-                isUpdatable: place == updatable)
+                index: index, inputs: inputs, inputShapes: model.inputShapes(of: index),
+                shape: model.network.shapes[index], output: isLast ? Self.probabilities : layers.unique(node.name),
+                isUpdatable: index == updatable)
             if let reason = add(node.layer, step) {
                 let kind = type(of: node.layer).kind
                 unsupported.append(UnsupportedLayer(node: node.name, kind: kind, reason: reason))
@@ -124,29 +125,29 @@ struct CoreMLExporter {
     }
 
     /// The message NeuralNetworkPreprocessing: y = scale · x + bias, with one scale for all channels.
-    private var scaler: WrittenMessage {
+    private var scaler: MessageBuilder {
         let preprocessing = model.weights.preprocessing
         let scale = hasOneScale ? preprocessing.scale[0] : 1
         let biases = preprocessing.mean.map { -$0 * scale }
-        var scaler = WrittenMessage()
+        var scaler = MessageBuilder()
         scaler.add(10, scale)
         if biases.count == 1 {
             scaler.add(30, biases[0])
         } else {
             for (field, bias) in zip([22, 21, 20], biases) { scaler.add(field, bias) }
         }
-        var message = WrittenMessage()
+        var message = MessageBuilder()
         message.add(1, Self.image)
         message.add(10, scaler)
         return message
     }
 
-    /// Adds the scales of the channels, where they differ; gives the name of what the first layer reads.
+    /// Adds a scale layer if the channels have different scales, and returns the name of the first layer's input.
     private mutating func addFirstScale() -> String {
         guard !hasOneScale else { return Self.image }
         let scale = model.weights.preprocessing.scale
         let name = layers.unique("preprocessing.scale")
-        var parameters = WrittenMessage()
+        var parameters = MessageBuilder()
         parameters.add(1, packed: [scale.count])
         parameters.add(2, layers.weights(ExportedTensor(name, shape: [scale.count]) { scale }))
         layers.add(.scale, name, [Self.image], parameters)
@@ -156,20 +157,20 @@ struct CoreMLExporter {
     // MARK: Description
 
     /// The message ModelDescription.
-    private func description() throws -> WrittenMessage {
+    private func description() throws -> MessageBuilder {
         let preprocessing = model.weights.preprocessing
-        var image = WrittenMessage()
+        var image = MessageBuilder()
         image.add(1, preprocessing.width)
         image.add(2, preprocessing.height)
         image.add(3, preprocessing.channels == 1 ? 10 : 20)
-        var dictionary = WrittenMessage()
-        dictionary.add(2, WrittenMessage())
-        let cropping = "The image, fitted by the rule \(preprocessing.cropAndScale.rawValue), upright, in sRGB."
+        var dictionary = MessageBuilder()
+        dictionary.add(2, MessageBuilder())
+        let cropping = "The upright image in sRGB, with the crop and scale mode \(preprocessing.cropAndScale.rawValue)."
 
         let input = Self.feature(Self.image, cropping, type: 4, image)
-        let label = Self.feature(Self.label, "The likeliest label.", type: 3, WrittenMessage())
+        let label = Self.feature(Self.label, "The most likely label.", type: 3, MessageBuilder())
 
-        var message = WrittenMessage()
+        var message = MessageBuilder()
         message.add(1, input)
         message.add(10, label)
         message.add(10, Self.feature(Self.probabilities, "The probability of each label.", type: 6, dictionary))
@@ -179,7 +180,7 @@ struct CoreMLExporter {
             message.add(50, input)
             message.add(50, label)
         }
-        var metadata = WrittenMessage()
+        var metadata = MessageBuilder()
         metadata.add(1, "Image classifier \(model.network.name), exported by Imprint.")
         for (key, value) in try model.metadata() { metadata.add(100, key: key, value: value) }
         message.add(100, metadata)
@@ -188,11 +189,11 @@ struct CoreMLExporter {
 
     /// The message FeatureDescription.
     private static func feature(
-        _ name: String, _ text: String, type field: Int, _ value: WrittenMessage
-    ) -> WrittenMessage {
-        var type = WrittenMessage()
+        _ name: String, _ text: String, type field: Int, _ value: MessageBuilder
+    ) -> MessageBuilder {
+        var type = MessageBuilder()
         type.add(field, value)
-        var message = WrittenMessage()
+        var message = MessageBuilder()
         message.add(1, name)
         message.add(2, text)
         message.add(3, type)

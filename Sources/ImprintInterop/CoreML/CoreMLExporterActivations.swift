@@ -1,10 +1,11 @@
 internal import ImprintNetwork
 
-// Activations and what else goes number by number as Core ML layers.
+// The export of activations and other element-wise layers to Core ML layers.
 
 extension CoreMLExporter {
-    /// Adds what an activation is in Core ML.
-    /// - Returns: What stands in the way; nil if nothing does.
+    /// Adds the Core ML layers of an activation.
+    ///
+    /// - Returns: The reason why the export fails; nil on success.
     mutating func addActivation(_ layer: any Layer, _ step: Step) -> String? {
         let input = step.inputs[0]
         switch layer {
@@ -20,34 +21,37 @@ extension CoreMLExporter {
         case is Softplus: layers.add(.softplus, step.output, input)
         case is Swish: addGated(.sigmoid, step)
         case is HardSwish: addGated(.hardSigmoid, step, [1 / 6, 0.5])
-        // In prediction it does nothing; elsewhere it is left out, but the image must be read by some layer and the result have its name.
+        // Dropout is usually omitted, but some layer must read the image and the last layer must have the output's name.
         case is Dropout: layers.add(.linear, step.output, input, [1, 0])
-        default: return "there is no way into Core ML for it"
+        default: return "Imprint cannot export it to Core ML"
         }
         return nil
     }
 
     /// Core ML has a slope for each channel.
     private mutating func addPReLU(_ step: Step) {
-        let slope = model.vector("slope", of: step.place)
+        let slope = model.vector("slope", of: step.index)
         let channels = step.shape.channels
-        var properties = WrittenMessage()
+        var properties = MessageBuilder()
         properties.add(1, layers.weights(slope.count == channels ? slope : slope.repeated(channels)))
         layers.add(.prelu, step.output, step.inputs[0], properties)
     }
 
     /// y = x · f(x).
-    private mutating func addGated(_ activation: CoreMLLayerWriter.Activation, _ step: Step, _ numbers: [Float] = []) {
+    private mutating func addGated(
+        _ activation: CoreMLLayerWriter.Activation, _ step: Step, _ parameters: [Float] = []
+    ) {
         let gate = layers.unique("\(step.output).gate")
-        layers.add(activation, gate, step.inputs[0], numbers)
+        layers.add(activation, gate, step.inputs[0], parameters)
         layers.add(.multiply, step.output, [step.inputs[0], gate])
     }
 
-    /// y = min(max(x, minimum), maximum) = −max(−max(x, minimum), −maximum), for which version 1 has layers; a limit that is infinite
-    /// is left out.
+    /// y = min(max(x, minimum), maximum) = −max(−max(x, minimum), −maximum), which only needs layers of version 1.
+    ///
+    /// Infinite limits are omitted.
     private mutating func addClip(_ step: Step, minimum: Float, maximum: Float) {
-        func threshold(_ limit: Float, scale: Float) -> WrittenMessage {
-            var parameters = WrittenMessage()
+        func threshold(_ limit: Float, scale: Float) -> MessageBuilder {
+            var parameters = MessageBuilder()
             parameters.add(1, 7)
             parameters.add(2, limit)
             parameters.add(5, scale)
@@ -65,7 +69,7 @@ extension CoreMLExporter {
         layers.add(.linear, step.output, negative, [-1, 0])
     }
 
-    /// A layer over several inputs, or if it does not repeat numbers over these shapes, one for two inputs that does.
+    /// Adds a layer of several inputs, or layers of two inputs if the former cannot broadcast these shapes.
     mutating func addJoined(
         _ kind: CoreMLLayerWriter.Kind, _ broadcasting: CoreMLLayerWriter.Kind, _ step: Step
     ) {
@@ -75,9 +79,9 @@ extension CoreMLExporter {
             return layers.add(kind, step.output, step.inputs)
         }
         var input = step.inputs[0]
-        for (place, other) in step.inputs.enumerated().dropFirst() {
-            let isLast = place == step.inputs.count - 1
-            let name = isLast ? step.output : layers.unique("\(step.output).\(place)")
+        for (index, other) in step.inputs.enumerated().dropFirst() {
+            let isLast = index == step.inputs.count - 1
+            let name = isLast ? step.output : layers.unique("\(step.output).\(index)")
             layers.add(broadcasting, name, [input, other])
             input = name
         }

@@ -1,11 +1,12 @@
 internal import ImprintModel
 internal import ImprintNetwork
 
-// Each kind of layer as Core ML layers. Sources: NeuralNetwork.proto of coremltools, and the formulas of the layers.
+// The export of each layer type to Core ML layers. Source: NeuralNetwork.proto of coremltools.
 
 extension CoreMLExporter {
-    /// Adds what a layer is in Core ML.
-    /// - Returns: What stands in the way; nil if nothing does.
+    /// Adds the Core ML layers of a layer.
+    ///
+    /// - Returns: The reason why the export fails; nil on success.
     mutating func add(_ layer: any Layer, _ step: Step) -> String? {
         switch layer {
         case let layer as Convolution: addConvolution(layer, step)
@@ -36,63 +37,63 @@ extension CoreMLExporter {
         return nil
     }
 
-    // MARK: Sums of products
+    // MARK: Convolutions and dense layers
 
     private mutating func addConvolution(_ layer: Convolution, _ step: Step) {
-        let kernel = model.kernel(layer.kernelSize, at: step.place)
+        let kernel = model.kernel(layer.kernelSize, at: step.index)
         let window = ExportedWindow(
             kernel: layer.kernelSize, stride: layer.stride, dilation: layer.dilation, padding: layer.padding,
             over: step.inputShapes[0], to: step.shape)
-        var parameters = WrittenMessage()
+        var parameters = MessageBuilder()
         parameters.add(1, layer.outputChannels)
         parameters.add(2, kernel.shape[1])
         parameters.add(10, layer.groups)
         parameters.add(20, packed: layer.kernelSize.list)
         parameters.add(30, packed: layer.stride.list)
         parameters.add(40, packed: layer.dilation.list)
-        parameters.add(50, Self.validPadding(window.border))
+        parameters.add(50, Self.validPadding(window.effectivePadding))
         if layer.hasBias { parameters.add(70, true) }
         addWeights(kernel, 90, layer.hasBias ? 91 : nil, step, &parameters)
         layers.add(.convolution, step.output, step.inputs, parameters, isUpdatable: step.isUpdatable)
     }
 
     private mutating func addDense(_ layer: Dense, _ step: Step) {
-        var parameters = WrittenMessage()
+        var parameters = MessageBuilder()
         parameters.add(1, step.inputShapes[0].channels)
         parameters.add(2, layer.outputChannels)
         if layer.hasBias { parameters.add(10, true) }
-        addWeights(model.matrix(at: step.place), 20, layer.hasBias ? 21 : nil, step, &parameters)
+        addWeights(model.matrix(at: step.index), 20, layer.hasBias ? 21 : nil, step, &parameters)
         layers.add(.innerProduct, step.output, step.inputs, parameters, isUpdatable: step.isUpdatable)
     }
 
     private mutating func addWeights(
         _ weight: ExportedTensor, _ weightField: Int, _ biasField: Int?, _ step: Step,
-        _ parameters: inout WrittenMessage
+        _ parameters: inout MessageBuilder
     ) {
         parameters.add(weightField, layers.weights(weight, isUpdatable: step.isUpdatable))
         if let biasField {
-            let bias = model.vector("bias", of: step.place)
+            let bias = model.vector("bias", of: step.index)
             parameters.add(biasField, layers.weights(bias, isUpdatable: step.isUpdatable))
         }
     }
 
-    // MARK: Norms
+    // MARK: Normalization
 
     private mutating func addBatchNormalization(_ layer: BatchNormalization, _ step: Step) {
-        var parameters = WrittenMessage()
+        var parameters = MessageBuilder()
         parameters.add(1, step.shape.channels)
         parameters.add(10, layer.epsilon)
         for (field, name) in [(15, "scale"), (16, "shift"), (17, "runningMean"), (18, "runningVariance")] {
-            parameters.add(field, layers.weights(model.vector(name, of: step.place)))
+            parameters.add(field, layers.weights(model.vector(name, of: step.index)))
         }
         layers.add(.batchNormalization, step.output, step.inputs, parameters)
     }
 
     private mutating func addAffine(_ layer: Affine, _ step: Step) {
         func tensor(_ name: String) -> ExportedTensor {
-            layer.extent == .channels ? model.vector(name, of: step.place) : model.image(name, of: step.place)
+            layer.extent == .channels ? model.vector(name, of: step.index) : model.image(name, of: step.index)
         }
-        var parameters = WrittenMessage()
+        var parameters = MessageBuilder()
         if !layer.hasScale {
             let shift = tensor("shift")
             parameters.add(1, packed: shift.shape)
@@ -113,9 +114,9 @@ extension CoreMLExporter {
 
     private mutating func addResponseNormalization(_ layer: LocalResponseNormalization, _ step: Step) -> String? {
         guard !layer.size.isMultiple(of: 2) else {
-            return "Core ML normalises over an odd number of channels, not \(layer.size)"
+            return "Core ML requires an odd number of channels for the normalization window, not \(layer.size)"
         }
-        var parameters = WrittenMessage()
+        var parameters = MessageBuilder()
         parameters.add(1, layer.alpha)
         parameters.add(2, layer.beta)
         parameters.add(3, layer.size)
@@ -124,61 +125,62 @@ extension CoreMLExporter {
         return nil
     }
 
-    // MARK: Pools
+    // MARK: Pooling
 
     private mutating func addPool(
         type: Int, _ kernel: Size2D, _ stride: Size2D, _ padding: Padding, countsPadding: Bool, _ step: Step
     ) {
         let window = ExportedWindow(
             kernel: kernel, stride: stride, padding: padding, over: step.inputShapes[0], to: step.shape)
-        var (input, border, countsPadding) = (step.inputs[0], window.border, countsPadding)
-        if countsPadding && !window.beyond.isEmpty {
-            // What windows reach beyond the stated border does not count: zeros for that border, and a border that does not.
+        var (input, pads, countsPadding) = (step.inputs[0], window.effectivePadding, countsPadding)
+        if countsPadding && !window.extraPadding.isEmpty {
+            // Only the declared padding counts in the mean. Add it as zeros, and let the layer pad the rest without counting
+            // it.
             let padded = layers.unique("\(step.output).padded")
-            addPadding(padded, input, window.stated, mode: 1, value: 0)
-            (input, border, countsPadding) = (padded, window.beyond, false)
+            addPadding(padded, input, window.declaredPadding, mode: 1, value: 0)
+            (input, pads, countsPadding) = (padded, window.extraPadding, false)
         }
-        var parameters = WrittenMessage()
+        var parameters = MessageBuilder()
         parameters.add(1, type)
         parameters.add(10, packed: kernel.list)
         parameters.add(20, packed: stride.list)
-        parameters.add(30, Self.validPadding(border))
+        parameters.add(30, Self.validPadding(pads))
         if !countsPadding { parameters.add(50, true) }
         layers.add(.pooling, step.output, [input], parameters)
     }
 
     private mutating func addGlobalPool(type: Int, _ step: Step) {
-        var parameters = WrittenMessage()
+        var parameters = MessageBuilder()
         parameters.add(1, type)
         parameters.add(30, Self.validPadding(ExportedWindow.Sides()))
         parameters.add(60, true)
         layers.add(.pooling, step.output, step.inputs, parameters)
     }
 
-    /// A border around an image: of a constant (mode 1), mirrored (2) or continued (3).
+    /// Adds padding: constant (mode 1), reflected (2) or replicated (3).
     private mutating func addPadding(
         _ name: String, _ input: String, _ sides: ExportedWindow.Sides, mode: Int, value: Float
     ) {
-        var kind = WrittenMessage()
+        var kind = MessageBuilder()
         if mode == 1 { kind.add(1, value) }
-        var parameters = WrittenMessage()
+        var parameters = MessageBuilder()
         parameters.add(mode, kind)
         parameters.add(10, Self.amounts(sides))
         layers.add(.padding, name, [input], parameters)
     }
 
     /// The message ValidPadding.
-    private static func validPadding(_ sides: ExportedWindow.Sides) -> WrittenMessage {
-        var message = WrittenMessage()
+    private static func validPadding(_ sides: ExportedWindow.Sides) -> MessageBuilder {
+        var message = MessageBuilder()
         message.add(1, amounts(sides))
         return message
     }
 
     /// The message BorderAmounts.
-    private static func amounts(_ sides: ExportedWindow.Sides) -> WrittenMessage {
-        var message = WrittenMessage()
+    private static func amounts(_ sides: ExportedWindow.Sides) -> MessageBuilder {
+        var message = MessageBuilder()
         for (start, end) in [(sides.top, sides.bottom), (sides.left, sides.right)] {
-            var edges = WrittenMessage()
+            var edges = MessageBuilder()
             edges.add(1, start)
             edges.add(2, end)
             message.add(10, edges)
@@ -189,7 +191,7 @@ extension CoreMLExporter {
     // MARK: Shapes
 
     private mutating func addMean(_ layer: MeanLayer, _ step: Step) {
-        // The layer takes all axes, both of a place, or one.
+        // The layer reduces all axes, both spatial axes, or one axis.
         let steps: [Int]
         switch layer.axes {
         case [.height, .width, .channels]: steps = [0]
@@ -198,9 +200,9 @@ extension CoreMLExporter {
             steps = [(MeanAxes.channels, 2), (.height, 3), (.width, 4)].filter { layer.axes.contains($0.0) }.map(\.1)
         }
         var input = step.inputs[0]
-        for (place, axis) in steps.enumerated() {
-            let name = place == steps.count - 1 ? step.output : layers.unique("\(step.output).\(place)")
-            var parameters = WrittenMessage()
+        for (index, axis) in steps.enumerated() {
+            let name = index == steps.count - 1 ? step.output : layers.unique("\(step.output).\(index)")
+            var parameters = MessageBuilder()
             parameters.add(1, 1)
             parameters.add(3, axis)
             layers.add(.reduce, name, [input], parameters)
@@ -219,19 +221,19 @@ extension CoreMLExporter {
     }
 
     private mutating func addUpsample(_ layer: UpsampleNearest, _ step: Step) {
-        var parameters = WrittenMessage()
+        var parameters = MessageBuilder()
         parameters.add(1, packed: layer.factor.list)
         parameters.add(5, 0)
         layers.add(.upsample, step.output, step.inputs, parameters)
     }
 
-    /// A slice or, for channels in another order, a convolution of one pixel whose weights are zeros and ones.
+    /// Adds a slice or, for permuted channels, a 1x1 convolution whose weights are zeros and ones.
     private mutating func addSelection(_ layer: SelectChannels, _ step: Step) -> String? {
         let (inputs, outputs) = (step.inputShapes[0].channels, step.shape.channels)
-        // A description of few words may stand for a list of billions.
-        guard outputs <= 1 << 24 else { return "it chooses \(outputs) channels, more than \(1 << 24)" }
+        // A small model file may describe billions of channels.
+        guard outputs <= 1 << 24 else { return "it selects \(outputs) channels, more than \(1 << 24)" }
         let channels = layer.channels
-        var parameters = WrittenMessage()
+        var parameters = MessageBuilder()
         if let run = contiguousRange(channels) {
             parameters.add(1, run.lowerBound)
             parameters.add(2, run.upperBound)
@@ -242,7 +244,7 @@ extension CoreMLExporter {
         }
         let limit = 1 << 26
         guard inputs.multipliedReportingOverflow(by: outputs).overflow == false, inputs * outputs <= limit else {
-            return "choosing \(outputs) of \(inputs) channels takes a matrix of more than \(limit) numbers"
+            return "selecting \(outputs) of \(inputs) channels takes a matrix of more than \(limit) values"
         }
         let matrix = ExportedTensor("\(step.output).matrix", shape: [outputs, inputs, 1, 1]) {
             var values = [Float](repeating: 0, count: outputs * inputs)
@@ -261,8 +263,8 @@ extension CoreMLExporter {
 
     private mutating func addFlatten(_ step: Step) {
         let shape = step.inputShapes[0]
-        let isInOrder = shape.pixels == 1 || shape.channels == 1 || model.isReordered(flattenAt: step.place)
-        var parameters = WrittenMessage()
+        let isInOrder = shape.pixels == 1 || shape.channels == 1 || model.isReordered(flattenAt: step.index)
+        var parameters = MessageBuilder()
         parameters.add(1, isInOrder ? 0 : 1)
         layers.add(.flatten, step.output, step.inputs, parameters)
     }

@@ -1,13 +1,13 @@
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// Makes a network of the layers of a Core ML file by running them: what depends on the image becomes layers here.
+/// Converts the layers of a Core ML neural network to layers of a network.
 ///
-/// Old layers work on sequence, batch, channels, height and width and count these from the end; newer ones on tensors
-/// of any rank.
+/// Old layers work on sequence, batch, channels, height and width, and count these axes from the end. Newer layers work on
+/// tensors of any rank.
 struct CoreMLGraph {
     var assembler: NetworkAssembler
-    /// What each name stands for by now.
+    /// The tensors that earlier layers computed, by name.
     private(set) var values: [String: SourceTensor]
 
     init(assembler: NetworkAssembler, values: [String: SourceTensor]) {
@@ -15,20 +15,21 @@ struct CoreMLGraph {
         self.values = values
     }
 
-    /// Starts over with names of another network, of which these are the inputs.
+    /// Starts another network of a pipeline with these inputs.
     mutating func begin(with inputs: [String: SourceTensor]) { values = inputs }
 
-    /// Runs all layers.
-    /// - Throws: `ImportError.Problem.unsupported` with all layers that Imprint does not have.
+    /// Converts all layers.
+    ///
+    /// - Throws: `ImportError.Problem.unsupported` with all layers that Imprint does not support.
     mutating func run(_ layers: [CoreMLModel.Layer]) throws {
-        var missing = MissingOperations()
+        var missing = UnsupportedOperators()
         for layer in layers {
             guard let operation = CoreMLLayers.all[layer.kind] else {
                 let kind = try layer.isCustom ? "custom \(layer.record().string(10))" : layer.kindName
-                missing.add(.init(operation: kind, node: layer.name), making: layer.outputs)
+                missing.add(.init(operation: kind, node: layer.name), producing: layer.outputs)
                 continue
             }
-            try missing.collect(reading: layer.inputs, making: layer.outputs) {
+            try missing.collect(reading: layer.inputs, producing: layer.outputs) {
                 for (name, value) in zip(layer.outputs, try operation(layer, layer.record(), &self)) {
                     values[name] = value
                 }
@@ -39,44 +40,44 @@ struct CoreMLGraph {
 }
 
 extension CoreMLModel.Layer {
-    /// Whether its arithmetic is in a program of its own.
+    /// Whether the layer is implemented by custom code of an app.
     var isCustom: Bool { kind == 500 }
 }
 
-/// A layer with what it reads, as operations see it.
+/// The inputs and weights of a layer.
 extension CoreMLGraph {
-    func input(_ place: Int, _ layer: CoreMLModel.Layer) throws -> SourceTensor {
-        guard layer.inputs.indices.contains(place) else {
-            throw malformed(layer, "has no input \(place + 1)")
+    func input(_ index: Int, _ layer: CoreMLModel.Layer) throws -> SourceTensor {
+        guard layer.inputs.indices.contains(index) else {
+            throw malformed(layer, "has no input \(index + 1)")
         }
-        guard let value = values[layer.inputs[place]] else {
-            throw malformed(layer, "reads \(layer.inputs[place].debugDescription), which nothing before it makes")
+        guard let value = values[layer.inputs[index]] else {
+            throw malformed(layer, "reads \(layer.inputs[index].debugDescription), which no earlier layer computes")
         }
         return value
     }
 
-    /// An input that the image decides on.
-    func activation(_ layer: CoreMLModel.Layer, _ place: Int = 0) throws -> SourceActivation {
-        guard case .activation(let activation) = try input(place, layer) else {
-            throw unsupported(layer, "input \(place + 1) is known, expected what depends on the image")
+    /// An input that must be an activation.
+    func activation(_ layer: CoreMLModel.Layer, _ index: Int = 0) throws -> SourceActivation {
+        guard case .activation(let activation) = try input(index, layer) else {
+            throw unsupported(layer, "input \(index + 1) is a constant, expected an activation")
         }
         return activation
     }
 
-    /// All inputs, what depends on the image and what is known.
+    /// All inputs, separated into activations and constants.
     func terms(_ layer: CoreMLModel.Layer) throws -> ([SourceActivation], [Constant]) {
         var (activations, constants): ([SourceActivation], [Constant]) = ([], [])
-        for place in layer.inputs.indices {
-            switch try input(place, layer) {
+        for index in layer.inputs.indices {
+            switch try input(index, layer) {
             case .activation(let activation): activations.append(activation)
             case .constant(let constant): constants.append(constant)
             }
         }
-        guard !activations.isEmpty else { throw unsupported(layer, "of known numbers alone") }
+        guard !activations.isEmpty else { throw unsupported(layer, "of constants only") }
         return (activations, constants)
     }
 
-    /// Weights in a layer's settings.
+    /// Weights in a layer's parameters.
     mutating func weights(
         _ record: CoreMLRecord, _ number: Int, _ shape: [Int], _ layer: CoreMLModel.Layer
     ) throws -> [Float] {
@@ -86,7 +87,7 @@ extension CoreMLGraph {
         }
         let weights = CoreMLWeights(message, of: layer.name)
         let floats = try weights.floats(count)
-        if try weights.areCodes() { assembler.allow(numbers: count) }
+        if try weights.isQuantized() { assembler.allow(elements: count) }
         return floats
     }
 
@@ -100,41 +101,41 @@ extension CoreMLGraph {
 }
 
 extension CoreMLGraph {
-    /// The activation with channels, height and width alone behind a batch, as layers over pictures take it.
-    mutating func picture(_ x: SourceActivation, _ layer: CoreMLModel.Layer) throws -> SourceActivation {
+    /// The activation in NCHW order, which image layers expect.
+    mutating func imageTensor(_ x: SourceActivation, _ layer: CoreMLModel.Layer) throws -> SourceActivation {
         guard x.axes.count >= 3 else {
             throw unsupported(layer, "of \(x.dimensions), expected channels, height and width")
         }
         var x = try withChannels(x, layer)
         guard x.dimensions.dropLast(3).allSatisfy({ $0 == 1 }) else {
-            throw unsupported(layer, "over \(x.axesInWords), expected one picture")
+            throw unsupported(layer, "over \(x.axisNames), expected one image")
         }
         x.axes = [.batch] + x.axes.suffix(3)
-        return try assembler.picture(x, for: layer.name)
+        return try assembler.imageTensor(x, for: layer.name)
     }
 
-    /// What a layer over pictures made of `x`, with the axes that it had before channels.
+    /// The output of an image layer with the leading axes of its input `x`.
     func restored(_ y: SourceActivation, like x: SourceActivation) -> SourceActivation {
         var y = y
         y.axes = x.axes.dropLast(3) + [.channels, .height, .width]
         return y
     }
 
-    /// A layer of one picture that gives another.
-    mutating func overPicture(
-        _ layer: CoreMLModel.Layer, _ made: (_ x: SourceActivation) throws -> any Layer
+    /// Adds a layer that maps an image to an image.
+    mutating func imageLayer(
+        _ layer: CoreMLModel.Layer, _ makeLayer: (_ x: SourceActivation) throws -> any Layer
     ) throws -> SourceActivation {
         let x = try activation(layer)
-        let picture = try picture(x, layer)
-        return restored(try assembler.add(made(picture), named: layer.name, to: [picture]), like: x)
+        let imageTensor = try imageTensor(x, layer)
+        return restored(try assembler.add(makeLayer(imageTensor), named: layer.name, to: [imageTensor]), like: x)
     }
 
-    /// The same numbers with an axis of channels, where all numbers of an image stand in that axis.
+    /// The activation with a channel axis, if that axis contains all elements of an image.
     mutating func withChannels(_ x: SourceActivation, _ layer: CoreMLModel.Layer) throws -> SourceActivation {
-        let place = x.axes.count - min(3, x.axes.count)
-        guard x.axes.indices.contains(place), case .flat = x.axes[place] else { return x }
+        let index = x.axes.count - min(3, x.axes.count)
+        guard x.axes.indices.contains(index), case .flat = x.axes[index] else { return x }
         var axes = x.axes
-        axes[place] = .channels
+        axes[index] = .channels
         var vector = try assembler.vector(x, named: layer.name)
         vector.axes = axes
         return vector

@@ -4,11 +4,11 @@ internal import ImprintNetwork
 ///
 /// The format is GLMClassifier.proto, https://github.com/apple/coremltools.
 struct CoreMLHead {
-    /// A row for each label, or for all but the first, which the others are measured against.
+    /// One row of weights per label, or for all labels except the first, which is the reference class.
     private var rows: [[Float]] = []
     private var offsets: [Float] = []
     private(set) var labels: [String] = []
-    /// Whether each label is told from all others, instead of all from the first.
+    /// Whether the model is one-vs-rest instead of using a reference class.
     private var isOneAgainstRest = false
 
     init(_ message: WireMessage) throws {
@@ -18,7 +18,7 @@ struct CoreMLHead {
             case 1:
                 var row: [Float] = []
                 try field.message().forEachField { if $0.number == 1 { try $0.append(doublesTo: &row) } }
-                try rows.append(row, upTo: CoreMLModel.greatestCount, "rows of weights")
+                try rows.append(row, upTo: CoreMLModel.maximumCount, "rows of weights")
             case 2: try field.append(doublesTo: &offsets)
             case 3: transform = try field.integer()
             case 4: isOneAgainstRest = try field.integer() == 1
@@ -27,8 +27,8 @@ struct CoreMLHead {
             }
         }
         guard transform == 0 else {
-            throw ImportError.Problem.otherKind(
-                found: "a linear model with the probit function", advice: "expected the logistic function")
+            throw ImportError.Problem.unsuitableModel(
+                found: "a linear model with the probit function", advice: "Expected the logistic function")
         }
         let count = rows.count
         let expected = isOneAgainstRest && labels.count != 2 ? [labels.count] : [labels.count - 1, labels.count]
@@ -39,7 +39,7 @@ struct CoreMLHead {
         if offsets.isEmpty { offsets = Array(repeating: 0, count: count) }
         guard offsets.count == count, rows.allSatisfy({ $0.count == rows[0].count }) else {
             throw ImportError.Problem.malformed(
-                reason: "the rows of its linear model differ in length, or have no offset each")
+                reason: "the rows of its linear model differ in length, or the number of offsets differs")
         }
     }
 
@@ -56,8 +56,8 @@ struct CoreMLHead {
             return try assembler.add(Softmax(), named: "probabilities", to: [logits])
         }
         notes.append(
-            "Each label was trained against all others: its confidence is its own, "
-                + "and they do not add up to 1 as Core ML makes them."
+            "Each label was trained one-vs-rest: the confidences are independent "
+                + "and do not add up to 1, unlike in Core ML."
         )
         return try assembler.add(Sigmoid(), named: "probabilities", to: [logits])
     }

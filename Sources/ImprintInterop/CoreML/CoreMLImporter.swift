@@ -1,12 +1,13 @@
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// Makes a classifier of a Core ML file or package.
+/// Imports a classifier from a Core ML file or package.
 enum CoreMLImporter {
-    /// Reads a model.
-    /// - Parameter package: Where the file lies, and the weights that it names.
-    /// - Throws: `ImportError.Problem` and `WireProblem` if it cannot be a model here, `FileError` where its weights
-    ///   cannot be read.
+    /// Imports a model.
+    ///
+    /// - Parameter package: The package or folder with the model file and its weights.
+    /// - Throws: `ImportError.Problem` and `WireError` if Imprint cannot import the model, `FileError` if its weights are
+    ///   unreadable.
     static func read(_ file: MappedFile, in package: CoreMLPackage, importer: ModelImporter) throws -> ImportedModel {
         let model = try CoreMLModel(file)
         let name = package.name
@@ -16,61 +17,61 @@ enum CoreMLImporter {
             )
         }
         let parts = model.parts
-        try refuseForeign(parts)
+        try checkSupported(parts)
         return try importer.finish(network(file, model, parts, importer: importer, name: name))
     }
 
-    /// Says what a model is that is no network with its weights in the file.
-    private static func refuseForeign(_ parts: [CoreMLModel]) throws {
+    /// Throws an error for a model that is not a neural network with its weights in the file.
+    private static func checkSupported(_ parts: [CoreMLModel]) throws {
         for part in parts {
             switch part.kind {
             case .network, .linear: break
             case .other(2002):
-                throw ImportError.Problem.otherKind(
+                throw ImportError.Problem.unsuitableModel(
                     found:
-                        "an image classifier of Create ML, whose network (VisionFeaturePrint) is part of Apple's systems: "
-                        + "this file has no weights of it, only those of the last layer",
-                    advice: "it cannot run elsewhere; train on the same photos with `imprint train`, "
-                        + "or convert a model whose weights are in the file")
+                        "a Create ML image classifier, which contains only the weights of its last layer: its network "
+                        + "(VisionFeaturePrint) is part of Apple's systems",
+                    advice: "Train a new model on the same photos with `imprint train`, "
+                        + "or import a model that contains all its weights")
             case .program:
-                throw ImportError.Problem.otherKind(
-                    found: "a pipeline with an ML program in it", advice: "convert the network alone")
+                throw ImportError.Problem.unsuitableModel(
+                    found: "a pipeline with an ML program", advice: "Import only the network")
             case .pipeline, .other:
-                throw ImportError.Problem.otherKind(
-                    found: "a model with a part of the kind \(part.kindName)",
-                    advice: "expected a neural network, or one with a linear model behind it")
+                throw ImportError.Problem.unsuitableModel(
+                    found: "a model with a part of the type \(part.kindName)",
+                    advice: "Expected a neural network, or a neural network followed by a linear model")
             }
         }
         guard case .network? = parts.first?.kind else {
-            throw ImportError.Problem.otherKind(
-                found: parts.isEmpty ? "an empty pipeline" : "a linear model without a network before it",
-                advice: "expected a neural network that takes an image")
+            throw ImportError.Problem.unsuitableModel(
+                found: parts.isEmpty ? "an empty pipeline" : "a linear model without a preceding network",
+                advice: "Expected a neural network with an image input")
         }
     }
 
-    /// Runs networks, of which each reads what those before it made, and perhaps a linear model at the end.
+    /// Converts a sequence of networks with an optional linear model at the end.
     private static func network(
         _ file: MappedFile, _ model: CoreMLModel, _ parts: [CoreMLModel], importer: ModelImporter, name: String
     ) throws -> ImportedParts {
         guard let first = parts.first, case .network(let network) = first.kind else {
-            throw ImportError.Problem.malformed(reason: "it has no network")
+            throw ImportError.Problem.malformed(reason: "it contains no network")
         }
         var image = try CoreMLImage(
-            first.description, size: importer.inputSize, takesBlueFirst: importer.samples?.isBlueFirst ?? false)
-        // Numbers have 16 bits at least, or are codes, which are counted when they are read.
+            first.description, size: importer.inputSize, expectsBGR: importer.normalization?.isBGR ?? false)
+        // Weights have at least 16 bits. Quantized weights raise the limit when they are decoded.
         var assembler = NetworkAssembler(
             input: image.shape, weights: 2 * file.count,
-            isLiteral: model.description.userDefined[ExportedModel.networkKey] != nil)
+            preservesNodes: model.description.userDefined[ExportedModel.networkKey] != nil)
         let start = try image.activation(&assembler, axes: axes(of: image, in: network), network)
         var graph = CoreMLGraph(assembler: assembler, values: [image.name: .activation(start)])
         var (labels, output): ([String]?, SourceActivation) = (nil, start)
         var notes = image.notes
-        /// What the models before made, by the names of their outputs.
+        /// The outputs of the preceding models by name.
         var features: [String: SourceActivation] = [:]
-        for (place, part) in parts.enumerated() {
+        for (index, part) in parts.enumerated() {
             switch part.kind {
             case .network(let network):
-                if place > 0 { try graph.begin(with: inputs(of: part, network, features, graph.assembler)) }
+                if index > 0 { try graph.begin(with: inputs(of: part, network, features, graph.assembler)) }
                 try graph.run(network.layers)
                 output = try result(of: network, part.description, graph)
                 labels = network.labels ?? labels
@@ -80,7 +81,7 @@ enum CoreMLImporter {
             case .linear(let message):
                 guard let input = part.description.inputs.first, let x = features[input.name] else {
                     throw ImportError.Problem.malformed(
-                        reason: "its linear model reads what no network before it makes")
+                        reason: "its linear model reads an array that no preceding network computes")
                 }
                 let head = try CoreMLHead(message)
                 output = try head.add(to: &graph.assembler, x, &notes)
@@ -89,22 +90,23 @@ enum CoreMLImporter {
             }
         }
         return ImportedParts(
-            name: name, assembler: graph.assembler, output: output, labels: labels, samples: image.samples,
-            notes: notes, description: ExportedDescription(model.description.userDefined))
+            name: name, assembler: graph.assembler, output: output, labels: labels,
+            normalization: image.normalization, notes: notes,
+            description: ExportedDescription(model.description.userDefined))
     }
 
     private static func axes(
         of image: CoreMLImage, in network: CoreMLModel.NeuralNetwork
     ) -> [SourceActivation.Axis] {
-        let picture: [SourceActivation.Axis] = [.channels, .height, .width]
+        let imageAxes: [SourceActivation.Axis] = [.channels, .height, .width]
         let before: [SourceActivation.Axis] = [.unit, .batch]
         if let shape = image.arrayShape {
-            return before.suffix(network.hasExactArrays ? shape.count - 3 : 2) + picture
+            return before.suffix(network.hasExactArrays ? shape.count - 3 : 2) + imageAxes
         }
-        return before.suffix(network.hasExactImages ? 1 : 2) + picture
+        return before.suffix(network.hasExactImages ? 1 : 2) + imageAxes
     }
 
-    /// What a network in a pipeline reads, with the axes that it expects.
+    /// The inputs of a network in a pipeline, reshaped to its expected axes.
     private static func inputs(
         of part: CoreMLModel, _ network: CoreMLModel.NeuralNetwork, _ features: [String: SourceActivation],
         _ assembler: NetworkAssembler
@@ -112,10 +114,10 @@ enum CoreMLImporter {
         var inputs: [String: SourceTensor] = [:]
         for input in part.description.inputs {
             guard let value = features[input.name], case .array(let shape) = input.type else {
-                throw ImportError.Problem.otherKind(
+                throw ImportError.Problem.unsuitableModel(
                     found:
-                        "a pipeline whose parts read \(input.name.debugDescription), an array that no part before makes",
-                    advice: "expected networks one after the other")
+                        "a pipeline that reads \(input.name.debugDescription), an array that no preceding part computes",
+                    advice: "Expected a linear sequence of networks")
             }
             let ranks = [1: [1, 1] + shape + [1, 1], 3: [1, 1] + shape]
             let lengths = network.hasExactArrays ? shape : ranks[shape.count] ?? shape
@@ -124,7 +126,7 @@ enum CoreMLImporter {
         return inputs
     }
 
-    /// The tensor that a network is run for: the probabilities, else the model's first output, else the last layer's.
+    /// The output of a network: the probabilities, else the model's first output, else the last layer's output.
     private static func result(
         of network: CoreMLModel.NeuralNetwork, _ description: CoreMLModel.Description, _ graph: CoreMLGraph
     ) throws -> SourceActivation {
@@ -139,7 +141,7 @@ enum CoreMLImporter {
 }
 
 extension CoreMLModel {
-    /// The kind in the words of the format.
+    /// The name of the model type in the format.
     var kindName: String {
         switch kind {
         case .network: "neuralNetwork"

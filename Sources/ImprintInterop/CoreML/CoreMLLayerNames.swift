@@ -1,6 +1,6 @@
-/// What the format calls each kind of layer, for messages (NeuralNetwork.proto, https://github.com/apple/coremltools).
+/// The format's names of layer types for error messages (NeuralNetwork.proto, https://github.com/apple/coremltools).
 enum CoreMLLayerNames {
-    /// By the number of the layer's field.
+    /// The names by the field number of the layer type.
     static let all: [Int: String] = [
         100: "convolution", 120: "pooling", 130: "activation", 140: "innerProduct", 150: "embedding",
         160: "batchnorm", 165: "mvn", 170: "l2normalize", 175: "softmax", 180: "lrn", 190: "crop", 200: "padding",
@@ -37,7 +37,7 @@ enum CoreMLLayerNames {
 }
 
 extension CoreMLLayerNames {
-    /// What the format calls each kind of model, by the number of its field.
+    /// The format's names of model types, by field number.
     static let models: [Int: String] = [
         200: "pipelineClassifier", 201: "pipelineRegressor", 202: "pipeline", 300: "glmRegressor",
         301: "supportVectorRegressor", 302: "treeEnsembleRegressor", 303: "neuralNetworkRegressor",

@@ -2,7 +2,7 @@
 ///
 /// Source: NeuralNetwork.proto of coremltools, the messages NeuralNetworkLayer and WeightParams.
 struct CoreMLLayerWriter {
-    /// The number of each kind in the message's "oneof".
+    /// The layer types, by their field number in the message's "oneof".
     enum Kind: Int {
         case convolution = 100
         case pooling = 120
@@ -26,7 +26,7 @@ struct CoreMLLayerWriter {
         case addBroadcastable = 880
         case multiplyBroadcastable = 900
 
-        /// The first version of the specification that has it.
+        /// The first specification version with this layer.
         var version: Int {
             switch self {
             case .addBroadcastable, .multiplyBroadcastable: 4
@@ -35,7 +35,7 @@ struct CoreMLLayerWriter {
         }
     }
 
-    /// The number of each activation in the message ActivationParams.
+    /// The activations, by their field number in the message ActivationParams.
     enum Activation: Int {
         case linear = 5
         case relu = 10
@@ -53,26 +53,26 @@ struct CoreMLLayerWriter {
         let name: String
         let inputs: [String]
         let kind: Kind
-        /// Which activation it is, if it is one.
+        /// The activation, if the layer is one.
         let activation: Activation?
-        let parameters: WrittenMessage
+        let parameters: MessageBuilder
         let isUpdatable: Bool
     }
 
-    /// The layers; each one's result has its name.
+    /// The layers; the output of each has the layer's name.
     private(set) var layers: [Layer] = []
-    /// The least version of the specification that has all that was added.
+    /// The lowest specification version with all added layers.
     private(set) var version = 1
     private var names: ExportedNames
 
     init(names: ExportedNames) { self.names = names }
 
-    /// A name that nothing has yet.
+    /// An unused name.
     mutating func unique(_ wanted: String) -> String { names.unique(wanted) }
 
-    /// Adds a layer whose result has its name.
+    /// Adds a layer whose output has the layer's name.
     mutating func add(
-        _ kind: Kind, _ name: String, _ inputs: [String], _ parameters: WrittenMessage = WrittenMessage(),
+        _ kind: Kind, _ name: String, _ inputs: [String], _ parameters: MessageBuilder = MessageBuilder(),
         isUpdatable: Bool = false
     ) {
         version = max(version, kind.version)
@@ -82,16 +82,16 @@ struct CoreMLLayerWriter {
                 isUpdatable: isUpdatable))
     }
 
-    /// Adds an activation.
-    mutating func add(_ activation: Activation, _ name: String, _ input: String, _ numbers: [Float] = []) {
-        var values = WrittenMessage()
-        for (place, number) in numbers.enumerated() { values.add(place + 1, number) }
+    /// Adds an activation with these parameters.
+    mutating func add(_ activation: Activation, _ name: String, _ input: String, _ parameters: [Float] = []) {
+        var values = MessageBuilder()
+        for (index, value) in parameters.enumerated() { values.add(index + 1, value) }
         add(activation, name, input, values)
     }
 
-    /// Adds an activation with these properties.
-    mutating func add(_ activation: Activation, _ name: String, _ input: String, _ properties: WrittenMessage) {
-        var parameters = WrittenMessage()
+    /// Adds an activation with encoded parameters.
+    mutating func add(_ activation: Activation, _ name: String, _ input: String, _ properties: MessageBuilder) {
+        var parameters = MessageBuilder()
         parameters.add(activation.rawValue, properties)
         layers.append(
             Layer(
@@ -100,18 +100,18 @@ struct CoreMLLayerWriter {
     }
 
     /// The message WeightParams of a tensor.
-    mutating func weights(_ tensor: ExportedTensor, isUpdatable: Bool = false) -> WrittenMessage {
-        var message = WrittenMessage()
+    mutating func weights(_ tensor: ExportedTensor, isUpdatable: Bool = false) -> MessageBuilder {
+        var message = MessageBuilder()
         if tensor.precision == .float16 { version = max(version, 2) }
-        message.add(tensor.precision == .float16 ? 2 : 1, byteCount: tensor.byteCount, later: tensor.forEachPart)
+        message.add(tensor.precision == .float16 ? 2 : 1, byteCount: tensor.byteCount, deferred: tensor.forEachPart)
         if isUpdatable { message.add(50, true) }
         return message
     }
 
     /// The messages NeuralNetworkLayer.
-    var messages: [WrittenMessage] {
+    var messages: [MessageBuilder] {
         layers.map { layer in
-            var message = WrittenMessage()
+            var message = MessageBuilder()
             message.add(1, layer.name)
             for input in layer.inputs { message.add(2, input) }
             message.add(3, layer.name)

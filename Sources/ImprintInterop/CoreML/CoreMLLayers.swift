@@ -1,10 +1,10 @@
 internal import ImprintNetwork
 
-/// What each kind of layer becomes (NeuralNetwork.proto, https://github.com/apple/coremltools).
+/// The conversions of Core ML layers (NeuralNetwork.proto, https://github.com/apple/coremltools).
 enum CoreMLLayers {
     typealias Operation = @Sendable (CoreMLModel.Layer, CoreMLRecord, inout CoreMLGraph) throws -> [SourceTensor]
 
-    /// By the number of the layer's field.
+    /// The conversions by the field number of the layer type.
     static let all = windows.merging(activations) { $1 }.merging(arithmetic) { $1 }.merging(shapes) { $1 }
         .merging(tensors) { $1 }
 

@@ -1,31 +1,32 @@
-/// A Core ML file as far as an image classifier needs it (Model.proto, https://github.com/apple/coremltools).
+/// The parts of a Core ML file that an image classifier needs (Model.proto, https://github.com/apple/coremltools).
 ///
-/// Weights stay in the file until they are asked for.
+/// Weights are decoded on demand.
 struct CoreMLModel {
-    /// More than any model has; a file may name as many of each in two bytes.
-    static let greatestCount = 1 << 16
+    /// An upper bound for the layers and labels of a model, so that a small file cannot exhaust memory.
+    static let maximumCount = 1 << 16
 
     private(set) var description = Description()
     private(set) var kind = Kind.other(0)
 
-    /// What a model is made of.
+    /// The type of a model.
     enum Kind {
         case network(NeuralNetwork)
-        /// Models that feed each other.
+        /// Models that run one after the other.
         case pipeline([CoreMLModel])
         /// A generalized linear model with labels.
         case linear(WireMessage)
-        /// Operations in the intermediate language of newer converters.
+        /// An ML program.
         case program(WireMessage)
-        /// Another one, by the number of its field.
+        /// Another type, by its field number.
         case other(Int)
     }
 
-    /// Reads a file.
-    /// - Throws: `WireProblem` and `ImportError.Problem` if it is no message of this kind.
+    /// Parses a file.
+    ///
+    /// - Throws: `WireError` and `ImportError.Problem` if it is not a valid Model message.
     init(_ file: MappedFile) throws {
         try self.init(WireMessage(file))
-        if case .other(0) = kind { throw ImportError.Problem.malformed(reason: "it has no model in it") }
+        if case .other(0) = kind { throw ImportError.Problem.malformed(reason: "it contains no model") }
     }
 
     private init(_ message: WireMessage) throws {
@@ -58,33 +59,33 @@ struct CoreMLModel {
         return models
     }
 
-    /// The models of a pipeline, and of pipelines in it, one after the other; the model alone if it is none.
+    /// The models of a pipeline including nested pipelines, in order; only this model if it is not a pipeline.
     var parts: [CoreMLModel] {
         if case .pipeline(let models) = kind { models.flatMap(\.parts) } else { [self] }
     }
 }
 
 extension CoreMLModel {
-    /// Layers that read and make named tensors.
+    /// A neural network whose layers read and write named tensors.
     struct NeuralNetwork {
-        /// In an order in which each reads what is there by then.
+        /// The layers in topological order.
         private(set) var layers: [Layer] = []
         private(set) var preprocessing: [CoreMLRecord] = []
-        /// Whether arrays have the axes that the model says, instead of sequence, batch, channels, height and width.
+        /// Whether arrays have exactly the axes in the description, instead of sequence, batch, channels, height and width.
         private(set) var hasExactArrays = false
-        /// Whether images have the axes batch, channels, height and width, without that of a sequence.
+        /// Whether images have the axes batch, channels, height and width, without a sequence axis.
         private(set) var hasExactImages = false
-        /// The names of the outputs; nil if the network is no classifier.
+        /// The labels; nil if the network is not a classifier.
         private(set) var labels: [String]?
-        /// The tensor of the probabilities; empty where the file does not tell.
+        /// The name of the tensor with the probabilities; empty if the file does not specify it.
         private(set) var probabilities = ""
-        /// The means of all samples of the image, and the place among the steps of preprocessing.
+        /// The mean image, with one value for each sample of the image.
         private(set) var meanImage: [Float]?
 
         fileprivate init(_ message: WireMessage) throws {
             try message.forEachField { field in
                 switch field.number {
-                case 1: try layers.append(Layer(field.message()), upTo: CoreMLModel.greatestCount, "layers")
+                case 1: try layers.append(Layer(field.message()), upTo: CoreMLModel.maximumCount, "layers")
                 case 2: try readPreprocessing(field.message())
                 case 5: hasExactArrays = try field.integer() == 1
                 case 6: hasExactImages = try field.integer() == 1
@@ -109,19 +110,19 @@ extension CoreMLModel {
         }
     }
 
-    /// The labels in a field of strings (100) or of whole numbers (101), which become text.
+    /// The labels in a field of strings (100) or of integers (101), which become strings.
     static func labels(_ field: WireMessage.Field) throws -> [String] {
-        var (texts, numbers): ([String], [Int]) = ([], [])
+        var (texts, integers): ([String], [Int]) = ([], [])
         let isText = field.number == 100
         try field.message().forEachField { field in
             guard field.number == 1 else { return }
             if isText {
-                try texts.append(field.string(), upTo: greatestCount, "labels")
+                try texts.append(field.string(), upTo: maximumCount, "labels")
             } else {
-                try field.append(to: &numbers, limit: greatestCount, of: "labels")
+                try field.append(to: &integers, limit: maximumCount, of: "labels")
             }
         }
-        return isText ? texts : numbers.map(String.init)
+        return isText ? texts : integers.map(String.init)
     }
 
     /// One layer.
@@ -129,7 +130,7 @@ extension CoreMLModel {
         private(set) var name = ""
         private(set) var inputs: [String] = []
         private(set) var outputs: [String] = []
-        /// The number of the field that says what it is; 0 if there is none.
+        /// The field number of the layer type; 0 if there is none.
         private(set) var kind = 0
         private let settings: WireMessage?
 
@@ -149,15 +150,15 @@ extension CoreMLModel {
             (self.inputs, self.outputs, self.kind, self.settings) = (inputs, outputs, kind, settings)
         }
 
-        /// What the layer's kind has of settings.
+        /// The parameters of the layer type.
         func record() throws -> CoreMLRecord {
             guard let settings else {
-                throw ImportError.Problem.malformed(reason: "the layer \(name.debugDescription) has no kind")
+                throw ImportError.Problem.malformed(reason: "the layer \(name.debugDescription) has no type")
             }
             return try CoreMLRecord(settings)
         }
 
-        /// The kind in the words of the format.
+        /// The name of the layer type in the format.
         var kindName: String { CoreMLLayerNames.all[kind] ?? "kind \(kind)" }
     }
 }

@@ -1,12 +1,12 @@
 internal import Foundation
 
-/// Where a Core ML model and its weights lie: a file, or a folder `.mlpackage` with a list of what is in it.
+/// The location of a Core ML model and its weights: a file, or an `.mlpackage` folder with a manifest.
 struct CoreMLPackage {
     /// The file with the model.
     let model: URL
-    /// The folder that no name in the model may lead out of.
+    /// The folder that all paths in the model must stay within.
     private let folder: URL
-    /// What the model is called where it lies.
+    /// The file name without its extension.
     let name: String
 
     private struct Manifest: Decodable {
@@ -15,7 +15,9 @@ struct CoreMLPackage {
         let rootModelIdentifier: String
     }
 
-    /// - Throws: `ImportError.Problem` if the list is none, `FileError` if it cannot be read.
+    /// Locates the model file of a file or package.
+    ///
+    /// - Throws: `ImportError.Problem` if the manifest is invalid, `FileError` if it is unreadable.
     init(_ url: URL) throws {
         name = url.deletingPathExtension().lastPathComponent
         var isFolder: ObjCBool = false
@@ -27,14 +29,14 @@ struct CoreMLPackage {
             return
         }
         if url.pathExtension == "mlmodelc" {
-            throw ImportError.Problem.otherKind(
-                found: "a Core ML model that was compiled for Apple's systems",
-                advice: "give the .mlmodel or .mlpackage it was made of")
+            throw ImportError.Problem.unsuitableModel(
+                found: "a compiled Core ML model",
+                advice: "Import the original .mlmodel or .mlpackage")
         }
         let list = url.appending(path: "Manifest.json")
         guard FileManager.default.fileExists(atPath: list.path(percentEncoded: false)) else {
-            throw ImportError.Problem.otherKind(
-                found: "a folder without a Manifest.json", advice: "give a model's file, or an .mlpackage")
+            throw ImportError.Problem.unsuitableModel(
+                found: "a folder without a Manifest.json", advice: "Expected a model file or an .mlpackage")
         }
         let file = try MappedFile(contentsOf: list)
         guard file.count < 1 << 20,
@@ -47,22 +49,22 @@ struct CoreMLPackage {
         model = try Self.file(root.path, from: folder, within: folder)
     }
 
-    /// The file that an operation of the model names as holding its weights.
+    /// The weight file with a path from the model.
     func weights(_ name: String) throws -> MappedFile {
         let prefix = "@model_path/"
         guard name.hasPrefix(prefix) else {
             throw ImportError.Problem.malformed(
-                reason: "its weights are in \(name.debugDescription), expected a name that begins with \(prefix)")
+                reason: "its weights are in \(name.debugDescription), expected a path that starts with \(prefix)")
         }
         let url = try Self.file(
             String(name.dropFirst(prefix.count)), from: model.deletingLastPathComponent(), within: folder)
         return try MappedFile(contentsOf: url)
     }
 
-    /// A file beside the model.
+    /// A file in the model's folder.
     ///
-    /// A name that leads out of the folder, by steps up, from the root or by a link, is refused: a model must not make
-    /// its reader open what else is on the machine.
+    /// Paths that leave the folder (by `..`, as absolute paths or by symbolic links) are rejected, because a model must not
+    /// make the importer read other files of the user.
     private static func file(_ name: String, from start: URL, within folder: URL) throws -> URL {
         let folder = folder.resolvingSymlinksInPath().standardizedFileURL
         let url = start.appending(path: name).resolvingSymlinksInPath().standardizedFileURL
@@ -71,7 +73,7 @@ struct CoreMLPackage {
             url.pathComponents.starts(with: folder.pathComponents)
         else {
             throw ImportError.Problem.malformed(
-                reason: "it names the file \(name.debugDescription), expected one in its own folder")
+                reason: "it refers to the file \(name.debugDescription), expected one in its own folder")
         }
         return url
     }

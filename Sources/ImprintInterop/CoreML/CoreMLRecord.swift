@@ -1,11 +1,11 @@
 internal import ImprintModel
 
-/// A message of a Core ML file whose fields are asked for by their numbers: settings, not weights.
+/// A parsed message of a Core ML file with layer parameters (not weights), whose fields are read by number.
 ///
-/// What is not there is 0, false or empty, as proto3 has it; of several the last counts.
+/// As in proto3, missing fields are 0, false or empty. If a field occurs more than once, the last one wins.
 struct CoreMLRecord {
-    /// More fields than any layer's settings have.
-    static let greatestCount = 1 << 12
+    /// An upper bound for the fields of a layer's parameters.
+    static let maximumCount = 1 << 12
 
     private var fields: [Int: [WireMessage.Field]] = [:]
 
@@ -14,15 +14,15 @@ struct CoreMLRecord {
         var fields: [Int: [WireMessage.Field]] = [:]
         try message.forEachField { field in
             count += 1
-            guard count <= Self.greatestCount else {
-                throw WireProblem.tooMany(what: "fields in one message", limit: Self.greatestCount)
+            guard count <= Self.maximumCount else {
+                throw WireError.tooMany(item: "fields in one message", limit: Self.maximumCount)
             }
             fields[field.number, default: []].append(field)
         }
         self.fields = fields
     }
 
-    /// Whether a field is there, even if it is empty.
+    /// Whether a field exists, even if it is empty.
     func has(_ number: Int) -> Bool { fields[number] != nil }
 
     func integer(_ number: Int) throws -> Int {
@@ -42,7 +42,7 @@ struct CoreMLRecord {
     func integers(_ number: Int) throws -> [Int] {
         var result: [Int] = []
         for field in fields[number, default: []] {
-            try field.append(to: &result, limit: Self.greatestCount, of: "numbers in a field")
+            try field.append(to: &result, limit: Self.maximumCount, of: "values in a field")
         }
         return try result.map(Self.checked)
     }
@@ -55,10 +55,10 @@ struct CoreMLRecord {
 
     func strings(_ number: Int) throws -> [String] { try fields[number, default: []].map { try $0.string() } }
 
-    /// A whole number that sums and products of two can be made of: no setting needs more than 32 bits.
+    /// Limits parameters to 32 bits, so that sums and products of two values cannot overflow.
     private static func checked(_ value: Int) throws -> Int {
         guard Int32(exactly: value) != nil else {
-            throw ImportError.Problem.malformed(reason: "it has the setting \(value), expected one of 32 bits")
+            throw ImportError.Problem.malformed(reason: "it has the parameter \(value), expected a 32-bit integer")
         }
         return value
     }

@@ -1,19 +1,19 @@
 internal import ImprintNetwork
 
-/// The layers that move numbers, or look at them in another shape.
+/// The layers that reshape or reorder elements.
 extension CoreMLGraph {
     typealias Axis = SourceActivation.Axis
 
-    /// All numbers of a picture as channels, channels first or last among what becomes them.
+    /// Flattens an image into channels, in channels-first or channels-last order.
     mutating func flatten(_ layer: CoreMLModel.Layer, _ record: CoreMLRecord) throws -> SourceActivation {
         let x = try activation(layer)
-        return try turnedPicture(x, isLast: record.integer(1) == 1, layer) { axes, graph in
+        return try replacingImageAxes(x, isLast: record.integer(1) == 1, layer) { axes, graph in
             let flat = graph.assembler.flatten(SourceActivation(node: x.node, shape: x.shape, axes: axes)).axes[1]
             return [flat, .unit, .unit]
         }
     }
 
-    /// Channels, height and width of other lengths, over numbers in the order of channels first or last.
+    /// Reshapes channels, height and width, in channels-first or channels-last order.
     mutating func reshape(_ layer: CoreMLModel.Layer, _ record: CoreMLRecord) throws -> SourceActivation {
         let x = try activation(layer)
         let target = try record.integers(1)
@@ -22,23 +22,24 @@ extension CoreMLGraph {
         }
         let isLast = try record.integer(2) == 1
         let lengths = Array(target.suffix(3))
-        return try turnedPicture(x, isLast: isLast, layer) { axes, graph in
-            let turned = SourceActivation(node: x.node, shape: x.shape, axes: [.batch] + axes)
+        return try replacingImageAxes(x, isLast: isLast, layer) { axes, graph in
+            let permuted = SourceActivation(node: x.node, shape: x.shape, axes: [.batch] + axes)
             let wanted = [1] + (isLast ? [lengths[1], lengths[2], lengths[0]] : lengths)
-            let made = try graph.assembler.reshape(turned, to: wanted, named: layer.name).axes.suffix(3)
-            let first = made.startIndex
-            return isLast ? [made[first + 2], made[first], made[first + 1]] : Array(made)
+            let reshaped = try graph.assembler.reshape(permuted, to: wanted, named: layer.name).axes.suffix(3)
+            let first = reshaped.startIndex
+            return isLast ? [reshaped[first + 2], reshaped[first], reshaped[first + 1]] : Array(reshaped)
         }
     }
 
-    /// The same numbers with other axes in the places of channels, height and width.
-    /// - Parameter change: Gives the new axes for the old ones, channels first or last.
-    private mutating func turnedPicture(
+    /// Replaces the axes of channels, height and width.
+    ///
+    /// - Parameter change: Returns the new axes for the old ones, channels first or last.
+    private mutating func replacingImageAxes(
         _ x: SourceActivation, isLast: Bool, _ layer: CoreMLModel.Layer,
         _ change: ([Axis], CoreMLGraph) throws -> [Axis]
     ) throws -> SourceActivation {
         guard x.axes.count >= 3, x.dimensions.dropLast(3).allSatisfy({ $0 == 1 }) else {
-            throw unsupported(layer, "of \(x.dimensions), expected one picture")
+            throw unsupported(layer, "of \(x.dimensions), expected one image")
         }
         var result = x
         let tail = Array(x.axes.suffix(3))
@@ -46,15 +47,15 @@ extension CoreMLGraph {
         return result
     }
 
-    /// A shape in which −1 is what is left and 0 what was there.
+    /// Reshapes a tensor; −1 is the remaining length, and 0 copies the length.
     mutating func reshapeToRank(_ layer: CoreMLModel.Layer, _ record: CoreMLRecord) throws -> SourceActivation {
         let x = try activation(layer)
         let target = try record.integers(1)
         guard let dimensions = resolved(target, of: x.dimensions) else {
-            throw malformed(layer, "makes \(target) of \(x.dimensions)")
+            throw malformed(layer, "reshapes \(x.dimensions) to \(target)")
         }
         let y = try assembler.reshape(x, to: dimensions, named: layer.name)
-        return try assembler.joiningChannels(of: y, named: layer.name)
+        return try assembler.mergingChannelParts(of: y, named: layer.name)
     }
 
     mutating func flattenTo2D(_ layer: CoreMLModel.Layer, _ record: CoreMLRecord) throws -> SourceActivation {
@@ -74,21 +75,23 @@ extension CoreMLGraph {
         try assembler.unsqueeze(activation(layer), axes: record.integers(1), named: layer.name)
     }
 
-    /// Axes in another order; the old layer counts sequence, channels, height and width.
+    /// Permutes the axes; the old layer counts sequence, channels, height and width.
     func transpose(
         _ layer: CoreMLModel.Layer, _ record: CoreMLRecord, hasSequence: Bool
     ) throws -> SourceActivation {
         var x = try activation(layer)
         var order = try record.integers(1)
         if hasSequence, x.axes.count == 5, order.count == 4 {
-            let places = [0, 2, 3, 4]
-            guard order.allSatisfy(places.indices.contains) else { throw malformed(layer, "has the order \(order)") }
-            order = order.map { places[$0] }
+            let axisIndices = [0, 2, 3, 4]
+            guard order.allSatisfy(axisIndices.indices.contains) else {
+                throw malformed(layer, "has the permutation \(order)")
+            }
+            order = order.map { axisIndices[$0] }
             order.insert(1, at: 1)
         }
         order = order.map { $0 < 0 ? $0 + x.axes.count : $0 }
         guard Set(order) == Set(x.axes.indices), order.count == x.axes.count else {
-            throw malformed(layer, "has the order \(order) for \(x.dimensions)")
+            throw malformed(layer, "has the permutation \(order) for a tensor \(x.dimensions)")
         }
         let axes = x.axes
         x.axes = order.map { axes[$0] }
@@ -96,11 +99,11 @@ extension CoreMLGraph {
     }
 }
 
-/// The layers that join, divide and sum up.
+/// The layers that concatenate, split and reduce tensors.
 extension CoreMLGraph {
     mutating func concatenate(_ layer: CoreMLModel.Layer, along axis: Int) throws -> SourceActivation {
         let (parts, constants) = try terms(layer)
-        guard constants.isEmpty else { throw unsupported(layer, "with known numbers") }
+        guard constants.isEmpty else { throw unsupported(layer, "with constants") }
         return try assembler.concatenate(parts, along: axis, named: layer.name)
     }
 
@@ -108,14 +111,14 @@ extension CoreMLGraph {
         _ layer: CoreMLModel.Layer, along axis: Int, lengths: [Int], count: Int
     ) throws -> [SourceActivation] {
         let x = try activation(layer)
-        guard let place = x.place(ofAxis: axis), !layer.outputs.isEmpty else {
-            throw malformed(layer, "divides along axis \(axis) of \(x.dimensions)")
+        guard let index = x.index(ofAxis: axis), !layer.outputs.isEmpty else {
+            throw malformed(layer, "splits along axis \(axis) of \(x.dimensions)")
         }
-        let length = x.dimensions[place]
+        let length = x.dimensions[index]
         let lengths = lengths.isEmpty && count > 0 ? Array(repeating: length / count, count: min(count, 4096)) : lengths
         guard lengths.count == layer.outputs.count, lengths.allSatisfy({ $0 > 0 }), lengths.reduce(0, +) == length
         else {
-            throw malformed(layer, "divides \(length) into \(lengths) for \(layer.outputs.count) outputs")
+            throw malformed(layer, "splits \(length) elements into \(lengths) for \(layer.outputs.count) outputs")
         }
         var start = 0
         return try zip(layer.outputs, lengths).map { name, length in
@@ -127,25 +130,25 @@ extension CoreMLGraph {
     mutating func slice(_ layer: CoreMLModel.Layer, _ record: CoreMLRecord) throws -> SourceActivation {
         guard try record.integer(4) == 0 else { throw unsupported(layer, "of height or width, expected channels") }
         let x = try withChannels(activation(layer), layer)
-        guard let place = x.place(ofAxis: -3) else { throw malformed(layer, "reads \(x.dimensions)") }
-        let length = x.dimensions[place]
+        guard let index = x.index(ofAxis: -3) else { throw malformed(layer, "reads \(x.dimensions)") }
+        let length = x.dimensions[index]
         let (start, step) = (try record.integer(1), max(try record.integer(3), 1))
         let end = try record.integer(2)
         let last = end < 0 ? length + end : min(end, length)
         guard (0..<length).contains(start), start < last else {
-            throw malformed(layer, "takes \(start) to \(end) of \(length) channels")
+            throw malformed(layer, "selects \(start) to \(end) of \(length) channels")
         }
         return try assembler.select(
             x, along: -3, Array(stride(from: start, to: last, by: step)), named: layer.name)
     }
 
-    /// What an old layer reduces pictures by.
+    /// The old reduction layer for images.
     mutating func reduce(_ layer: CoreMLModel.Layer, _ record: CoreMLRecord) throws -> SourceActivation {
         let axes = [[-3, -2, -1], [-2, -1], [-3], [-2], [-1]]
         let choice = try record.integer(3)
         let modes: [Int: Reduction] = [0: .sum, 1: .mean, 7: .maximum]
         guard let mode = modes[try record.integer(1)], axes.indices.contains(choice) else {
-            throw unsupported(layer, "by the rule \(try record.integer(1)), expected sum, mean or maximum")
+            throw unsupported(layer, "with the mode \(try record.integer(1)), expected sum, mean or maximum")
         }
         return try assembler.reduce(
             activation(layer), mode, over: axes[choice], keepingAxes: true, named: layer.name)
@@ -160,7 +163,7 @@ extension CoreMLGraph {
     }
 }
 
-/// How several numbers become one.
+/// A reduction over axes.
 enum Reduction {
     case sum, mean, maximum
 }
@@ -175,33 +178,33 @@ extension NetworkAssembler {
             let count = x.shape.count / max(y.shape.count, 1)
             return mode == .mean ? y : try linear(y, Float(count), 0, named: "\(name).sum")
         }
-        let places = Set(axes.compactMap(x.place))
-        guard places.count == axes.count else {
-            throw ImportError.Problem.malformed(reason: "\(name) has axes that \(x.dimensions) has not")
+        let indices = Set(axes.compactMap(x.index))
+        guard indices.count == axes.count else {
+            throw ImportError.Problem.malformed(reason: "\(name) has invalid axes for a tensor \(x.dimensions)")
         }
-        let long = Set(places.map { x.axes[$0] }.filter { x.length(of: $0) > 1 })
+        let long = Set(indices.map { x.axes[$0] }.filter { x.length(of: $0) > 1 })
         var y = x
         if !long.isEmpty {
             guard long == Set([.height, .width].filter { x.length(of: $0) > 1 }) else {
                 throw ImportError.Problem.unsupported([
-                    .init(operation: "maximum", node: name, reason: "over \(x.axesInWords), expected height and width")
+                    .init(operation: "maximum", node: name, reason: "over \(x.axisNames), expected height and width")
                 ])
             }
             y = try add(GlobalMaxPool(), named: name, to: [x])
         }
-        if !keepingAxes { y.axes = y.axes.indices.filter { !places.contains($0) }.map { y.axes[$0] } }
+        if !keepingAxes { y.axes = y.axes.indices.filter { !indices.contains($0) }.map { y.axes[$0] } }
         return y
     }
 }
 
-/// A shape in which −1 is what is left and 0 what was there; nil if there is none.
+/// Resolves a target shape, in which −1 is the remaining length and 0 copies the length; nil if the shape is invalid.
 func resolved(_ target: [Int], of dimensions: [Int]) -> [Int]? {
     var result = target.indices.map { target[$0] == 0 && dimensions.indices.contains($0) ? dimensions[$0] : target[$0] }
     guard let count = checkedProduct(dimensions), result.filter({ $0 == -1 }).count <= 1 else { return nil }
-    if let place = result.firstIndex(of: -1) {
-        result[place] = 1
+    if let index = result.firstIndex(of: -1) {
+        result[index] = 1
         guard let rest = checkedProduct(result), rest > 0, count % rest == 0 else { return nil }
-        result[place] = count / rest
+        result[index] = count / rest
     }
     return result.allSatisfy { $0 > 0 } && checkedProduct(result) == count ? result : nil
 }

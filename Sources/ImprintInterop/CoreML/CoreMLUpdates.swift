@@ -1,38 +1,39 @@
 internal import ImprintModel
 
-/// What tells Core ML how a device trains a model's last layer.
+/// The training parameters with which Core ML trains a model's last layer on a device.
 ///
-/// Source: NeuralNetwork.proto, and what UpdatableNeuralNetworkValidator.cpp of coremltools demands: one loss, cross-entropy, of a
-/// softmax's result and the label; from there back to the layer that is trained nothing but kinds with a gradient.
+/// Sources: NeuralNetwork.proto, and the rules of UpdatableNeuralNetworkValidator.cpp in coremltools. It requires one
+/// cross-entropy loss of a softmax and the label, and only layers with a gradient between the trainable layer and the softmax.
 enum CoreMLUpdates {
-    /// The first version of the specification that has it.
+    /// The first specification version with updatable models.
     static let version = 4
 
     /// The message NetworkUpdateParameters.
+    ///
     /// - Parameters:
-    ///   - layers: The network's layers, of which one is marked.
-    ///   - loss: A name for the loss.
-    ///   - target: The name of the label that it is compared with.
+    ///   - layers: The network's layers, one of which is updatable.
+    ///   - loss: The name of the loss layer.
+    ///   - target: The name of the label input.
     /// - Throws: `ExportError.Problem.notUpdatable`.
     static func message(
         of layers: CoreMLLayerWriter, loss name: String, target: String
-    ) throws(ExportError.Problem) -> WrittenMessage {
+    ) throws(ExportError.Problem) -> MessageBuilder {
         let input = try checkedSoftmax(layers.layers)
-        var entropy = WrittenMessage()
+        var entropy = MessageBuilder()
         entropy.add(1, input)
         entropy.add(2, target)
-        var loss = WrittenMessage()
+        var loss = MessageBuilder()
         loss.add(1, name)
         loss.add(10, entropy)
-        var descent = WrittenMessage()
+        var descent = MessageBuilder()
         descent.add(1, number(0.01, in: 0...1))
         descent.add(2, count(16, in: 1...1024))
         descent.add(3, number(0.9, in: 0...1))
-        var optimizer = WrittenMessage()
+        var optimizer = MessageBuilder()
         optimizer.add(10, descent)
-        var shuffles = WrittenMessage()
+        var shuffles = MessageBuilder()
         shuffles.add(1, true)
-        var message = WrittenMessage()
+        var message = MessageBuilder()
         message.add(1, loss)
         message.add(2, optimizer)
         message.add(3, count(10, in: 1...1000))
@@ -40,13 +41,13 @@ enum CoreMLUpdates {
         return message
     }
 
-    /// Checks the way from the loss to the layer that is trained; gives the name of the softmax's result.
+    /// Checks the layers between the loss and the trainable layer, and returns the name of the softmax.
     private static func checkedSoftmax(_ layers: [CoreMLLayerWriter.Layer]) throws(ExportError.Problem) -> String {
         guard layers.contains(where: \.isUpdatable) else {
-            throw .notUpdatable(reason: "there is no dense layer and no convolution")
+            throw .notUpdatable(reason: "it has no dense layer and no convolution")
         }
         guard let softmax = layers.last, softmax.kind == .softmax else {
-            throw .notUpdatable(reason: "the network does not end in a softmax")
+            throw .notUpdatable(reason: "it does not end in a softmax")
         }
         let byName = Dictionary(uniqueKeysWithValues: layers.map { ($0.name, $0) })
         var name = softmax.inputs[0]
@@ -54,8 +55,8 @@ enum CoreMLUpdates {
             guard hasGradient(layer) else {
                 throw .notUpdatable(
                     reason:
-                        "\"\(layer.name)\" stands between the last dense layer or convolution and the softmax, where only "
-                        + "flatten, pools, batch normalisation, ReLU, sigmoid and tanh may be")
+                        "\"\(layer.name)\" is between the last dense layer or convolution and the softmax, where only "
+                        + "flatten, pooling, batch normalization, ReLU, sigmoid and tanh are allowed")
             }
             name = layer.inputs[0]
         }
@@ -74,19 +75,19 @@ enum CoreMLUpdates {
     }
 
     /// The message DoubleParameter.
-    private static func number(_ value: Double, in range: ClosedRange<Double>) -> WrittenMessage {
+    private static func number(_ value: Double, in range: ClosedRange<Double>) -> MessageBuilder {
         parameter(value, in: range) { $0.add($1, $2) }
     }
 
     /// The message Int64Parameter.
-    private static func count(_ value: Int, in range: ClosedRange<Int>) -> WrittenMessage {
+    private static func count(_ value: Int, in range: ClosedRange<Int>) -> MessageBuilder {
         parameter(value, in: range) { $0.add($1, $2) }
     }
 
     private static func parameter<Value>(
-        _ value: Value, in range: ClosedRange<Value>, add: (inout WrittenMessage, Int, Value) -> Void
-    ) -> WrittenMessage {
-        var (limits, message) = (WrittenMessage(), WrittenMessage())
+        _ value: Value, in range: ClosedRange<Value>, add: (inout MessageBuilder, Int, Value) -> Void
+    ) -> MessageBuilder {
+        var (limits, message) = (MessageBuilder(), MessageBuilder())
         add(&limits, 1, range.lowerBound)
         add(&limits, 2, range.upperBound)
         add(&message, 1, value)

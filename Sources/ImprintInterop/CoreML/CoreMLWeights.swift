@@ -1,7 +1,7 @@
-/// Numbers in a Core ML file (WeightParams in NeuralNetwork.proto): of 32 or 16 bits, or codes of 1 to 8 bits.
+/// Weights in a Core ML file (WeightParams in NeuralNetwork.proto): 32 or 16 bits, or quantized with 1 to 8 bits.
 struct CoreMLWeights {
     private let message: WireMessage
-    /// What errors call it.
+    /// The layer's name for error messages.
     private let name: String
 
     init(_ message: WireMessage, of name: String) {
@@ -9,15 +9,16 @@ struct CoreMLWeights {
         self.name = name
     }
 
-    /// Whether the numbers are in the file as codes, of 8 bits or fewer.
-    func areCodes() throws -> Bool {
+    /// Whether the weights are quantized to 8 bits or fewer.
+    func isQuantized() throws -> Bool {
         var found = false
         try message.forEachField { if $0.number == 30 { found = try !$0.bytes().isEmpty } }
         return found
     }
 
-    /// The numbers.
-    /// - Throws: `ImportError.Problem` if they are not `count`.
+    /// The decoded weights.
+    ///
+    /// - Throws: `ImportError.Problem` if there are not `count` values.
     func floats(_ count: Int) throws -> [Float] {
         var values: [Float] = []
         var codes: Range<Int>?
@@ -29,34 +30,34 @@ struct CoreMLWeights {
             case 30: codes = try field.bytes()
             case 31:
                 throw ImportError.Problem.unsupported([
-                    .init(operation: "weights", node: name, reason: "signed codes for inputs that are rounded as well")
+                    .init(operation: "weights", node: name, reason: "signed codes for quantized inputs")
                 ])
             case 40: quantization = try Quantization(field.message())
             default: break
             }
         }
         if let codes, !codes.isEmpty {
-            guard let quantization else { throw problem("codes without a rule for them") }
+            guard let quantization else { throw problem("codes without quantization parameters") }
             values = try quantization.values(codes, in: message.file, count: count, problem)
         }
-        guard values.count == count else { throw problem("\(values.count) numbers, expected \(count)") }
+        guard values.count == count else { throw problem("\(values.count) values, expected \(count)") }
         return values
     }
 
     private func checked(_ range: Range<Int>, size: Int, _ count: Int) throws -> Range<Int> {
         guard count.multipliedReportingOverflow(by: size) == (range.count, false) else {
-            throw problem("\(range.count) bytes, expected \(size) for each of \(count) numbers")
+            throw problem("\(range.count) bytes, expected \(size) for each of \(count) values")
         }
         return range
     }
 
-    private func problem(_ what: String) -> ImportError.Problem {
-        .malformed(reason: "the layer \(name.debugDescription) has weights of \(what)")
+    private func problem(_ reason: String) -> ImportError.Problem {
+        .malformed(reason: "the layer \(name.debugDescription) has weights of \(reason)")
     }
 }
 
 extension CoreMLWeights {
-    /// How codes stand for numbers: by a factor and an addend, or by a table.
+    /// The quantization of weights: linear with a scale and a bias, or with a lookup table.
     private struct Quantization {
         private var bits = 0
         private var scale: [Float] = []
@@ -85,41 +86,41 @@ extension CoreMLWeights {
             }
         }
 
-        /// The numbers that codes stand for, the highest bit first, packed over the borders of bytes.
+        /// Dequantizes codes, which are packed across byte boundaries with the highest bit first.
         func values(
             _ codes: Range<Int>, in file: MappedFile, count: Int, _ problem: (String) -> ImportError.Problem
         ) throws -> [Float] {
             guard (1...8).contains(bits) else { throw problem("codes of \(bits) bits, expected 1 to 8") }
-            // No more numbers than the bytes hold, so the product cannot be too large.
+            // The first condition prevents an overflow in the second.
             guard count <= codes.count * 8 / bits, codes.count == (count * bits + 7) / 8 else {
                 throw problem("\(codes.count) bytes of codes of \(bits) bits, expected \(count) codes")
             }
-            let numbers = try numbers(count, problem)
-            try ImportError.Problem.checkMemory(forNumbers: count)
+            let dequantize = try dequantizer(count, problem)
+            try ImportError.Problem.checkMemory(forElements: count)
             let mask = (1 << bits) - 1
-            return (0..<count).map { place in
-                let last = (place + 1) * bits - 1
+            return (0..<count).map { index in
+                let last = (index + 1) * bits - 1
                 let (byte, shift) = (last / 8, 7 - last % 8)
                 var word = Int(file[codes.lowerBound + byte])
                 if byte > 0 { word |= Int(file[codes.lowerBound + byte - 1]) << 8 }
-                return numbers(place, word >> shift & mask)
+                return dequantize(index, word >> shift & mask)
             }
         }
 
-        /// The number of a code at a place.
-        private func numbers(
+        /// A function that dequantizes the code at an index.
+        private func dequantizer(
             _ count: Int, _ problem: (String) -> ImportError.Problem
-        ) throws -> (_ place: Int, _ code: Int) -> Float {
+        ) throws -> (_ index: Int, _ code: Int) -> Float {
             if let table {
                 guard table.count == 1 << bits else {
-                    throw problem("a table of \(table.count) numbers, expected \(1 << bits)")
+                    throw problem("a lookup table of \(table.count) values, expected \(1 << bits)")
                 }
                 return { table[$1] }
             }
             let (scale, bias) = (scale, bias.isEmpty ? [0] : bias)
             guard !scale.isEmpty, count % scale.count == 0, count % bias.count == 0, count > 0 else {
                 throw problem(
-                    "codes with \(scale.count) factors and \(bias.count) addends, expected 1 or one an output")
+                    "codes with \(scale.count) scales and \(bias.count) biases, expected 1 or one per output")
             }
             let (perScale, perBias) = (count / scale.count, count / bias.count)
             return { Float($1) * scale[$0 / perScale] + bias[$0 / perBias] }

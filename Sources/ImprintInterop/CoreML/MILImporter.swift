@@ -1,60 +1,61 @@
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// Makes a network of an ML program by running it: what depends on the image becomes layers.
+/// Converts an ML program to a network: operations that depend on the image become layers.
 struct MILImporter {
     typealias Operation = MILProgram.Operation
 
     var assembler: NetworkAssembler
     private let package: CoreMLPackage
     private var activations: [String: SourceActivation] = [:]
-    /// Known values that stay in the file until an operation asks for them.
+    /// Constants in the file, which are decoded when an operation reads them.
     private var stored: [String: WireMessage] = [:]
-    /// Known values that an operation made of others.
-    private var made: [String: MILValue] = [:]
+    /// Constants that were computed from others.
+    private var computed: [String: MILValue] = [:]
     private(set) var labels: [String]?
-    /// What a classifier's last operation reads.
+    /// The input of the `classify` operation.
     private var probabilities: SourceActivation?
 
-    private let limit: ReadingLimit
+    private let limit: DecodingBudget
 
-    private init(assembler: NetworkAssembler, package: CoreMLPackage, limit: ReadingLimit) {
+    private init(assembler: NetworkAssembler, package: CoreMLPackage, limit: DecodingBudget) {
         self.assembler = assembler
         self.package = package
         self.limit = limit
     }
 
-    /// Runs a program.
-    /// - Parameter size: How many bytes the file has that it lies in.
+    /// Converts a program.
+    ///
+    /// - Parameter size: The size of the model file in bytes.
     static func parts(
         _ program: MILProgram, _ description: CoreMLModel.Description, _ package: CoreMLPackage, size: Int,
         importer: ModelImporter
     ) throws -> ImportedParts {
         var image = try CoreMLImage(
-            description, size: importer.inputSize, takesBlueFirst: importer.samples?.isBlueFirst ?? false)
+            description, size: importer.inputSize, expectsBGR: importer.normalization?.isBGR ?? false)
         let bytes = try program.weightFiles().reduce(size) { try $0 + package.weights($1).count }
-        let assembler = NetworkAssembler(input: image.shape, weights: bytes * 32 / program.leastBits)
-        var run = MILImporter(assembler: assembler, package: package, limit: ReadingLimit(bytes: bytes))
+        let assembler = NetworkAssembler(input: image.shape, weights: bytes * 32 / program.minimumBits)
+        var run = MILImporter(assembler: assembler, package: package, limit: DecodingBudget(bytes: bytes))
         let before: [SourceActivation.Axis] = [.unit, .batch]
         let start = try image.activation(
             &run.assembler, axes: before.suffix((image.arrayShape?.count ?? 4) - 3) + [.channels, .height, .width], nil)
         run.activations[image.name] = start
-        let first = try run.readScaling(of: &image, in: program.operations)
+        let first = try run.mergeNormalization(of: &image, in: program.operations)
         try run.runAll(program.operations.filter { !first.contains($0.name) })
         guard let output = run.probabilities ?? program.outputs.lazy.compactMap({ run.activations[$0] }).first
         else {
             throw ImportError.Problem.malformed(reason: "none of its outputs depends on the image")
         }
         return ImportedParts(
-            name: package.name, assembler: run.assembler, output: output, labels: run.labels, samples: image.samples,
-            notes: image.notes)
+            name: package.name, assembler: run.assembler, output: output, labels: run.labels,
+            normalization: image.normalization, notes: image.notes)
     }
 
-    /// - Throws: `ImportError.Problem.unsupported` with all operations that Imprint does not have.
+    /// - Throws: `ImportError.Problem.unsupported` with all operations that Imprint does not support.
     private mutating func runAll(_ operations: [Operation]) throws {
-        var missing = MissingOperations()
+        var missing = UnsupportedOperators()
         for operation in operations {
-            try missing.collect(reading: operation.names, making: operation.outputs) { try run(operation) }
+            try missing.collect(reading: operation.names, producing: operation.outputs) { try run(operation) }
         }
         try missing.check()
     }
@@ -69,7 +70,7 @@ struct MILImporter {
             }
             labels = texts
         } else if operation.type.hasPrefix("constexpr_") {
-            made[operation.name] = .numbers(try expanded(operation))
+            computed[operation.name] = .tensor(try decompressed(operation))
         } else if let compute = MILOperations.all[operation.type] {
             let results = try compute(operation, &self)
             for (name, result) in zip(operation.outputs, results) { activations[name] = result }
@@ -80,33 +81,33 @@ struct MILImporter {
 }
 
 extension MILProgram.Operation {
-    /// The names that it reads.
+    /// The names of the inputs.
     var names: [String] {
         inputs.values.flatMap { $0 }.compactMap { if case .name(let name) = $0 { name } else { nil } }
     }
 }
 
-/// An operation with what it reads.
+/// The parameters of an operation.
 extension MILImporter {
-    /// Whether a parameter is there.
-    func has(_ parameter: String, _ operation: Operation) -> Bool {
+    /// Whether an operation has a parameter.
+    func hasParameter(_ parameter: String, _ operation: Operation) -> Bool {
         operation.inputs[parameter]?.isEmpty == false || operation.attributes[parameter] != nil
     }
 
     private func named(_ name: String, _ operation: Operation) throws -> MILValue {
-        if let value = made[name] { return value }
+        if let value = computed[name] { return value }
         guard let message = stored[name] else {
             if activations[name] != nil {
-                throw unsupported(operation, "\(name.debugDescription) depends on the image, expected known numbers")
+                throw unsupported(operation, "\(name.debugDescription) depends on the image, expected a constant")
             }
-            throw malformed(operation, "reads \(name.debugDescription), which nothing before it makes")
+            throw malformed(operation, "reads \(name.debugDescription), which no earlier operation computes")
         }
         let value = try MILValue(message, in: package, for: name)
         try limit.read(value.constant?.count ?? 0, for: operation.name)
         return value
     }
 
-    /// A parameter that is known; nil if it is left out.
+    /// A parameter that must be a constant; nil if it is omitted.
     func value(_ parameter: String, _ operation: Operation) throws -> MILValue? {
         switch operation.inputs[parameter]?.first {
         case .name(let name): return try named(name, operation)
@@ -115,7 +116,7 @@ extension MILImporter {
         }
     }
 
-    /// All that a parameter is bound to.
+    /// All tensors of a parameter.
     func tensors(_ parameter: String, _ operation: Operation) throws -> [SourceTensor] {
         try (operation.inputs[parameter] ?? []).map { argument in
             let value: MILValue
@@ -125,7 +126,7 @@ extension MILImporter {
                 value = try named(name, operation)
             case .value(let message): value = try MILValue(message, in: package, for: parameter)
             }
-            guard let constant = value.constant else { throw malformed(operation, "computes with a text") }
+            guard let constant = value.constant else { throw malformed(operation, "has a string instead of a tensor") }
             return .constant(constant)
         }
     }
@@ -137,22 +138,22 @@ extension MILImporter {
         return tensor
     }
 
-    /// A parameter that the image decides on.
+    /// A parameter that must be an activation.
     func activation(_ parameter: String, _ operation: Operation) throws -> SourceActivation {
         guard case .activation(let activation) = try tensor(parameter, operation) else {
-            throw unsupported(operation, "\(parameter) is known, expected what depends on the image")
+            throw unsupported(operation, "\(parameter) is a constant, expected an activation")
         }
         return activation
     }
 
-    /// Known numbers; nil if they are left out.
+    /// A parameter that must be a constant tensor; nil if it is omitted.
     func constant(_ parameter: String, _ operation: Operation) throws -> Constant? {
         guard let value = try value(parameter, operation) else { return nil }
-        guard let constant = value.constant else { throw malformed(operation, "has a text as its \(parameter)") }
+        guard let constant = value.constant else { throw malformed(operation, "has a string as its \(parameter)") }
         return constant
     }
 
-    func known(_ parameter: String, _ operation: Operation) throws -> Constant {
+    func requiredConstant(_ parameter: String, _ operation: Operation) throws -> Constant {
         guard let constant = try constant(parameter, operation) else {
             throw malformed(operation, "has no \(parameter)")
         }
@@ -162,7 +163,7 @@ extension MILImporter {
     func integers(_ parameter: String, _ operation: Operation) throws -> [Int]? {
         guard let constant = try constant(parameter, operation) else { return nil }
         guard let integers = constant.integers, integers.allSatisfy({ Int32(exactly: $0) != nil }) else {
-            throw malformed(operation, "has a \(parameter) that is not whole numbers of 32 bits")
+            throw malformed(operation, "has a \(parameter) that is not 32-bit integers")
         }
         return integers
     }
@@ -189,10 +190,15 @@ extension MILImporter {
 }
 
 extension MILImporter {
-    /// Takes over the factors and addends that converters write right behind the image, as rules for its samples.
-    /// - Returns: The operations that are not needed then.
-    private mutating func readScaling(of image: inout CoreMLImage, in operations: [Operation]) throws -> Set<String> {
-        guard let rule = image.samples, rule.mean.allSatisfy({ $0 == 0 }), image.arrayShape == nil else { return [] }
+    /// Merges the factors and addends that converters add directly after the image into the input normalization.
+    ///
+    /// - Returns: The merged operations.
+    private mutating func mergeNormalization(
+        of image: inout CoreMLImage, in operations: [Operation]
+    ) throws -> Set<String> {
+        guard let normalization = image.normalization, normalization.mean.allSatisfy({ $0 == 0 }),
+            image.arrayShape == nil
+        else { return [] }
         var (name, skipped): (String, Set<String>) = (image.name, [])
         let channels = image.shape.channels
         var (scale, shift) = ([Float](repeating: 1, count: channels), [Float](repeating: 0, count: channels))
@@ -206,7 +212,7 @@ extension MILImporter {
             ["mul", "add", "sub", "real_div"].contains(operation.type),
             case .name(name)? = operation.inputs["x"]?.first,
             let result = operation.outputs.first, activations[result] == nil,
-            let numbers = try? constant("y", operation), let values = spread(numbers, channels)
+            let operand = try? constant("y", operation), let values = broadcast(operand, channels)
         {
             var changed = (scale, shift)
             for channel in 0..<channels {
@@ -224,14 +230,15 @@ extension MILImporter {
             skipped.insert(operation.name)
             name = result
         }
-        // The rule is about red, green and blue.
-        if image.isBlueFirst { (scale, shift) = (scale.reversed(), shift.reversed()) }
-        image.samples = ModelImporter.SampleRule(mean: zip(shift, scale).map { 0 - $0 / $1 }, scale: scale)
+        // The normalization is in the order red, green, blue.
+        if image.isBGR { (scale, shift) = (scale.reversed(), shift.reversed()) }
+        image.normalization = ModelImporter.InputNormalization(
+            mean: zip(shift, scale).map { 0 - $0 / $1 }, scale: scale)
         return skipped
     }
 
-    /// One number a channel; nil if there are others.
-    private func spread(_ constant: Constant, _ channels: Int) -> [Float]? {
+    /// One value per channel; nil if the constant has another shape.
+    private func broadcast(_ constant: Constant, _ channels: Int) -> [Float]? {
         if constant.count == 1, let number = constant.floats.first { return Array(repeating: number, count: channels) }
         let isForChannels =
             constant.count == channels && constant.shape.count >= 3 && constant.shape.suffix(2) == [1, 1]
@@ -240,9 +247,9 @@ extension MILImporter {
 }
 
 extension [Float] {
-    fileprivate func times(_ factor: Float, _ place: Int) -> [Float] {
+    fileprivate func times(_ factor: Float, _ index: Int) -> [Float] {
         var result = self
-        result[place] *= factor
+        result[index] *= factor
         return result
     }
 }

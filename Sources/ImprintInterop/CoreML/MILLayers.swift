@@ -1,26 +1,26 @@
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// The operations that become layers with weights or windows.
+/// The operations that become layers with weights, windows or padding.
 extension MILImporter {
     mutating func convolve(_ operation: Operation) throws -> SourceActivation {
         let x = try activation("x", operation)
-        let weight = try known("weight", operation)
+        let weight = try requiredConstant("weight", operation)
         guard weight.shape.count == 4 else {
             throw unsupported(operation, "weights \(weight.shape), expected four axes")
         }
         let (stride, dilation) = (try size("strides", operation) ?? 1, try size("dilations", operation) ?? 1)
         let kernel = Size2D(height: weight.shape[2], width: weight.shape[3])
-        let sliding = NetworkAssembler.Sliding(
+        let geometry = NetworkAssembler.ConvolutionGeometry(
             stride: stride, padding: try padding(operation, kernel, stride, dilation, over: x.shape),
             dilation: dilation,
             groups: try integer("groups", operation) ?? 1)
         return try assembler.convolve(
-            x, sliding, weight: weight, bias: constant("bias", operation)?.floats, named: operation.name)
+            x, geometry, weight: weight, bias: constant("bias", operation)?.floats, named: operation.name)
     }
 
     mutating func pool(_ operation: Operation, isMax: Bool) throws -> SourceActivation {
-        let x = try assembler.picture(activation("x", operation), for: operation.name)
+        let x = try assembler.imageTensor(activation("x", operation), for: operation.name)
         guard let kernel = try size("kernel_sizes", operation) else {
             throw malformed(operation, "has no kernel_sizes")
         }
@@ -48,9 +48,10 @@ extension MILImporter {
     mutating func normalize(_ operation: Operation) throws -> SourceActivation {
         let x = try activation("x", operation)
         guard x.axes.count > 1, x.axes[1] == .channels || x.length(of: x.axes[1]) == 1 else {
-            throw unsupported(operation, "along \(x.axesInWords), expected channels second")
+            throw unsupported(operation, "along \(x.axisNames), expected channels as the second axis")
         }
-        let (mean, variance) = (try known("mean", operation).floats, try known("variance", operation).floats)
+        let mean = try requiredConstant("mean", operation).floats
+        let variance = try requiredConstant("variance", operation).floats
         let ones = [Float](repeating: 1, count: mean.count)
         return try assembler.normalize(
             x, scale: constant("gamma", operation)?.floats ?? ones,
@@ -60,21 +61,21 @@ extension MILImporter {
 
     /// x · weightᵀ + bias along the last axis.
     mutating func linear(_ operation: Operation) throws -> SourceActivation {
-        let weight = try known("weight", operation)
+        let weight = try requiredConstant("weight", operation)
         return try product(
             activation("x", operation), weight.shape, weight.floats, bias: constant("bias", operation)?.floats,
             operation)
     }
 
     mutating func matrixProduct(_ operation: Operation) throws -> SourceActivation {
-        guard try !bool("transpose_x", operation) else { throw unsupported(operation, "with x turned") }
-        let weight = try known("y", operation)
+        guard try !bool("transpose_x", operation) else { throw unsupported(operation, "with a transposed x") }
+        let weight = try requiredConstant("y", operation)
         guard weight.shape.count == 2 else { throw unsupported(operation, "by \(weight.shape), expected a matrix") }
-        let isTurned = try bool("transpose_y", operation)
-        guard let turned = isTurned ? weight : weight.transposed([1, 0]) else {
+        let isTransposed = try bool("transpose_y", operation)
+        guard let matrix = isTransposed ? weight : weight.transposed([1, 0]) else {
             throw malformed(operation, "multiplies by \(weight.shape)")
         }
-        return try product(activation("x", operation), turned.shape, turned.floats, bias: nil, operation)
+        return try product(activation("x", operation), matrix.shape, matrix.floats, bias: nil, operation)
     }
 
     /// x · weightᵀ; weight [outputs, inputs].
@@ -108,17 +109,17 @@ extension MILImporter {
     mutating func slopes(_ operation: Operation) throws -> SourceActivation {
         let x = try activation("x", operation)
         guard x.axes.count > 1, x.axes[1] == .channels else {
-            throw unsupported(operation, "of \(x.axesInWords), expected channels second")
+            throw unsupported(operation, "of \(x.axisNames), expected channels as the second axis")
         }
         return try assembler.add(
-            PReLU(), named: operation.name, to: [x], numbers: ["slope": known("alpha", operation).floats])
+            PReLU(), named: operation.name, to: [x], parameters: ["slope": requiredConstant("alpha", operation).floats])
     }
 
     mutating func pad(_ operation: Operation) throws -> SourceActivation {
         let x = try activation("x", operation)
         let amounts = try integers("pad", operation) ?? []
         guard amounts.count % 2 == 0, amounts.count / 2 <= x.axes.count else {
-            throw malformed(operation, "has \(amounts.count) amounts for \(x.dimensions)")
+            throw malformed(operation, "has \(amounts.count) padding amounts for a tensor \(x.dimensions)")
         }
         let mode: PadLayer.Mode
         switch try value("mode", operation)?.text ?? "constant" {
@@ -134,25 +135,25 @@ extension MILImporter {
     }
 
     mutating func upsample(_ operation: Operation) throws -> SourceActivation {
-        let x = try assembler.picture(activation("x", operation), for: operation.name)
+        let x = try assembler.imageTensor(activation("x", operation), for: operation.name)
         let factors = try ["scale_factor_height", "scale_factor_width"].map { try float($0, operation) ?? 1 }
         let whole = factors.compactMap { Int(exactly: $0) }
         guard whole.count == 2, whole.allSatisfy({ $0 > 0 }) else {
-            throw unsupported(operation, "by \(factors), expected whole multiples")
+            throw unsupported(operation, "by \(factors), expected integer factors")
         }
         return try assembler.add(
             UpsampleNearest(factor: Size2D(height: whole[0], width: whole[1])), named: operation.name, to: [x])
     }
 
     private func size(_ parameter: String, _ operation: Operation) throws -> Size2D? {
-        guard let numbers = try integers(parameter, operation) else { return nil }
-        guard numbers.count == 2, numbers.allSatisfy({ $0 > 0 }) else {
-            throw unsupported(operation, "\(parameter) \(numbers), expected two of 1 or more")
+        guard let size = try integers(parameter, operation) else { return nil }
+        guard size.count == 2, size.allSatisfy({ $0 > 0 }) else {
+            throw unsupported(operation, "\(parameter) \(size), expected two values of at least 1")
         }
-        return Size2D(height: numbers[0], width: numbers[1])
+        return Size2D(height: size[0], width: size[1])
     }
 
-    /// What `pad_type` and `pad` say.
+    /// The padding according to `pad_type` and `pad`.
     private func padding(
         _ operation: Operation, _ kernel: Size2D, _ stride: Size2D, _ dilation: Size2D, over input: TensorShape
     ) throws -> Padding {
@@ -162,7 +163,7 @@ extension MILImporter {
         case "same_lower": return Padding.sameBefore(kernel, stride, dilation, over: input)
         case "custom":
             let amounts = try integers("pad", operation) ?? [0, 0, 0, 0]
-            guard amounts.count == 4 else { throw unsupported(operation, "pad \(amounts), expected four") }
+            guard amounts.count == 4 else { throw unsupported(operation, "pad \(amounts), expected four values") }
             if amounts == [0, 0, 0, 0] { return .valid }
             return .explicit(top: amounts[0], left: amounts[2], bottom: amounts[1], right: amounts[3])
         case let other: throw unsupported(operation, "pad_type \(other)")

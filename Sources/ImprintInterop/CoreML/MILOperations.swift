@@ -1,10 +1,10 @@
 internal import ImprintNetwork
 
-/// What each operation becomes where it depends on the image (coremltools' MIL documentation).
+/// The conversions of MIL operations that depend on the image (coremltools' MIL documentation).
 enum MILOperations {
     typealias Compute = @Sendable (MILProgram.Operation, inout MILImporter) throws -> [SourceActivation]
 
-    /// By the operations' types.
+    /// The conversions by operation type.
     static let all = windows.merging(activations) { $1 }.merging(tensors) { $1 }
 
     private static func one(

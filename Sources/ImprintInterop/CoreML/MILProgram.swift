@@ -1,10 +1,10 @@
 internal import ImprintModel
 
-/// A Core ML model in the intermediate language of newer converters (MIL.proto, https://github.com/apple/coremltools).
+/// An ML program of a Core ML model (MIL.proto, https://github.com/apple/coremltools).
 struct MILProgram {
-    /// The operations of the function "main", in an order in which each reads what is there by then.
+    /// The operations of the function "main" in topological order.
     private(set) var operations: [Operation] = []
-    /// The names of what the function gives back.
+    /// The names of the function's outputs.
     private(set) var outputs: [String] = []
 
     init(_ message: WireMessage) throws {
@@ -13,9 +13,9 @@ struct MILProgram {
             if field.number == 2 { try functions.insert(entry: field.message(), upTo: 256, "functions") }
         }
         guard let main = functions["main"] ?? (functions.count == 1 ? functions.first?.value : nil) else {
-            throw ImportError.Problem.otherKind(
+            throw ImportError.Problem.unsuitableModel(
                 found: "an ML program of \(functions.count) functions",
-                advice: "expected one, or one that is named main")
+                advice: "Expected one function, or one with the name main")
         }
         var opset = ""
         var blocks: [String: WireMessage] = [:]
@@ -32,13 +32,13 @@ struct MILProgram {
         try block.forEachField { field in
             switch field.number {
             case 2: try outputs.append(field.string(), upTo: 4096, "outputs")
-            case 3: try operations.append(Operation(field.message()), upTo: CoreMLModel.greatestCount, "operations")
+            case 3: try operations.append(Operation(field.message()), upTo: CoreMLModel.maximumCount, "operations")
             default: break
             }
         }
     }
 
-    /// The names of the files that hold weights.
+    /// The paths of the weight files.
     func weightFiles() throws -> Set<String> {
         var names: Set<String> = []
         for operation in operations {
@@ -52,8 +52,8 @@ struct MILProgram {
         return names
     }
 
-    /// How many bits a number has in the file at least.
-    var leastBits: Int {
+    /// The smallest number of bits per weight in the file.
+    var minimumBits: Int {
         let types = Set(operations.map(\.type))
         return types.contains("constexpr_lut_to_dense") ? 1 : types.contains { $0.hasPrefix("constexpr_") } ? 8 : 16
     }
@@ -61,9 +61,9 @@ struct MILProgram {
     /// One operation.
     struct Operation {
         private(set) var type = ""
-        /// What it reads, by the names of its parameters.
+        /// The arguments by parameter name.
         private(set) var inputs: [String: [Argument]] = [:]
-        /// The names of what it makes.
+        /// The names of the outputs.
         private(set) var outputs: [String] = []
         private(set) var attributes: [String: WireMessage] = [:]
 
@@ -74,7 +74,7 @@ struct MILProgram {
                 case 2:
                     let (key, value) = try field.message().entry()
                     guard inputs.count < 256 else {
-                        throw WireProblem.tooMany(what: "inputs of an operation", limit: 256)
+                        throw WireError.tooMany(item: "inputs of an operation", limit: 256)
                     }
                     inputs[key] = try value.map(Argument.all) ?? []
                 case 3:
@@ -87,17 +87,17 @@ struct MILProgram {
             }
         }
 
-        /// What errors and nodes call it.
+        /// The name in error messages and for network nodes.
         var name: String { outputs.first ?? type }
 
-        /// The known values that it has itself.
+        /// The constants that the operation contains.
         var values: [WireMessage] {
             attributes.values
                 + inputs.values.joined().compactMap { if case .value(let value) = $0 { value } else { nil } }
         }
     }
 
-    /// What a parameter is bound to.
+    /// An argument of a parameter.
     enum Argument {
         case name(String)
         case value(WireMessage)
@@ -120,7 +120,7 @@ struct MILProgram {
 }
 
 extension WireMessage {
-    /// The key and the message of an entry of a map.
+    /// The key and the message of a map entry.
     fileprivate func entry() throws -> (String, WireMessage?) {
         var (key, value): (String, WireMessage?) = ("", nil)
         try forEachField { field in
@@ -135,9 +135,9 @@ extension WireMessage {
 }
 
 extension [String: WireMessage] {
-    fileprivate mutating func insert(entry: WireMessage, upTo limit: Int, _ what: String) throws {
+    fileprivate mutating func insert(entry: WireMessage, upTo limit: Int, _ item: String) throws {
         let (key, value) = try entry.entry()
         self[key] = value
-        if count > limit { throw WireProblem.tooMany(what: what, limit: limit) }
+        if count > limit { throw WireError.tooMany(item: item, limit: limit) }
     }
 }

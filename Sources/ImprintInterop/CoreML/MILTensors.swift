@@ -1,14 +1,14 @@
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// The operations that compute with whole tensors, or look at them in another shape.
+/// The operations for arithmetic, reductions, reshaping and selection.
 extension MILImporter {
     mutating func sum(_ operation: Operation) throws -> SourceActivation {
         switch (try tensor("x", operation), try tensor("y", operation)) {
         case (.activation(let x), .activation(let y)): return try assembler.add([x, y], named: operation.name)
         case (.activation(let x), .constant(let y)), (.constant(let y), .activation(let x)):
             return try assembler.add(x, y, named: operation.name)
-        case (.constant, .constant): throw unsupported(operation, "of known numbers")
+        case (.constant, .constant): throw unsupported(operation, "of two constants")
         }
     }
 
@@ -17,43 +17,45 @@ extension MILImporter {
         case (.activation(let x), .activation(let y)): return try assembler.multiply([x, y], named: operation.name)
         case (.activation(let x), .constant(let y)), (.constant(let y), .activation(let x)):
             return try assembler.multiply(x, by: y, named: operation.name)
-        case (.constant, .constant): throw unsupported(operation, "of known numbers")
+        case (.constant, .constant): throw unsupported(operation, "of two constants")
         }
     }
 
-    /// Of two tensors the greater number, or limits by a known one.
+    /// The maximum of two tensors, or a limit by a scalar constant.
     mutating func limit(_ operation: Operation, fromBelow: Bool) throws -> SourceActivation {
         switch (try tensor("x", operation), try tensor("y", operation)) {
         case (.activation(let x), .activation(let y)) where fromBelow:
             return try assembler.maximum([x, y], named: operation.name)
         case (.activation(let x), .constant(let y)), (.constant(let y), .activation(let x)):
             guard y.count == 1, let number = y.floats.first else {
-                throw unsupported(operation, "by \(y.shape) numbers")
+                throw unsupported(operation, "by a constant of the shape \(y.shape), expected a scalar")
             }
             return try assembler.clip(
                 x, from: fromBelow ? number : -.infinity, to: fromBelow ? .infinity : number, named: operation.name)
-        default: throw unsupported(operation, "expected a known limit")
+        default: throw unsupported(operation, "expected a constant limit")
         }
     }
 
     mutating func concatenate(_ operation: Operation) throws -> SourceActivation {
         let parts = try tensors("values", operation).map { tensor in
-            guard case .activation(let part) = tensor else { throw unsupported(operation, "with known numbers") }
+            guard case .activation(let part) = tensor else { throw unsupported(operation, "with constants") }
             return part
         }
-        guard try !bool("interleave", operation) else { throw unsupported(operation, "with parts that take turns") }
+        guard try !bool("interleave", operation) else { throw unsupported(operation, "with interleaved inputs") }
         return try assembler.concatenate(parts, along: integer("axis", operation) ?? 0, named: operation.name)
     }
 
     mutating func split(_ operation: Operation) throws -> [SourceActivation] {
         let x = try activation("x", operation)
         let axis = try integer("axis", operation) ?? 0
-        guard let place = x.place(ofAxis: axis) else { throw malformed(operation, "divides along axis \(axis)") }
-        let length = x.dimensions[place]
+        guard let index = x.index(ofAxis: axis) else {
+            throw malformed(operation, "splits along axis \(axis) of \(x.dimensions)")
+        }
+        let length = x.dimensions[index]
         let count = operation.outputs.count
         let lengths = try integers("split_sizes", operation) ?? Array(repeating: length / max(count, 1), count: count)
         guard lengths.count == count, lengths.allSatisfy({ $0 > 0 }), lengths.reduce(0, +) == length else {
-            throw malformed(operation, "divides \(length) into \(lengths) for \(count) outputs")
+            throw malformed(operation, "splits \(length) elements into \(lengths) for \(count) outputs")
         }
         var start = 0
         return try zip(operation.outputs, lengths).map { name, length in
@@ -65,22 +67,22 @@ extension MILImporter {
     mutating func slice(_ operation: Operation) throws -> SourceActivation {
         var x = try activation("x", operation)
         let rank = x.axes.count
-        func numbers(_ parameter: String, _ standard: Int) throws -> [Int] {
+        func values(_ parameter: String, _ standard: Int) throws -> [Int] {
             let found = try integers(parameter, operation) ?? Array(repeating: standard, count: rank)
-            guard found.count == rank else { throw malformed(operation, "has \(found.count) numbers as \(parameter)") }
+            guard found.count == rank else { throw malformed(operation, "has \(found.count) values for \(parameter)") }
             return found
         }
-        let (begins, ends, steps) = (try numbers("begin", 0), try numbers("end", 0), try numbers("stride", 1))
-        let (toFirst, toLast) = (try numbers("begin_mask", 0), try numbers("end_mask", 0))
-        let squeezed = try numbers("squeeze_mask", 0)
+        let (begins, ends, steps) = (try values("begin", 0), try values("end", 0), try values("stride", 1))
+        let (toFirst, toLast) = (try values("begin_mask", 0), try values("end_mask", 0))
+        let squeezed = try values("squeeze_mask", 0)
         for axis in 0..<rank {
             let (length, step) = (x.dimensions[axis], steps[axis])
-            guard step > 0 else { throw unsupported(operation, "backwards") }
-            func place(_ number: Int) -> Int { min(max(number < 0 ? number + length : number, 0), length) }
-            let first = toFirst[axis] != 0 ? 0 : place(begins[axis])
-            var last = toLast[axis] != 0 ? length : place(ends[axis])
+            guard step > 0 else { throw unsupported(operation, "with a negative step, expected a positive one") }
+            func index(_ number: Int) -> Int { min(max(number < 0 ? number + length : number, 0), length) }
+            let first = toFirst[axis] != 0 ? 0 : index(begins[axis])
+            var last = toLast[axis] != 0 ? length : index(ends[axis])
             if squeezed[axis] != 0 { last = min(first + 1, length) }
-            guard first < last else { throw malformed(operation, "takes nothing of \(x.dimensions)") }
+            guard first < last else { throw malformed(operation, "selects nothing of \(x.dimensions)") }
             x = try assembler.select(
                 x, along: axis, Array(stride(from: first, to: last, by: step)), named: operation.name)
         }
@@ -92,7 +94,7 @@ extension MILImporter {
         var x = try activation("x", operation)
         let order = (try integers("perm", operation) ?? []).map { $0 < 0 ? $0 + x.axes.count : $0 }
         guard Set(order) == Set(x.axes.indices), order.count == x.axes.count else {
-            throw malformed(operation, "has the order \(order) for \(x.dimensions)")
+            throw malformed(operation, "has the permutation \(order) for a tensor \(x.dimensions)")
         }
         let axes = x.axes
         x.axes = order.map { axes[$0] }
@@ -103,10 +105,10 @@ extension MILImporter {
         let x = try activation("x", operation)
         let target = try integers("shape", operation) ?? []
         guard let dimensions = resolved(target, of: x.dimensions) else {
-            throw malformed(operation, "makes \(target) of \(x.dimensions)")
+            throw malformed(operation, "reshapes \(x.dimensions) to \(target)")
         }
         let y = try assembler.reshape(x, to: dimensions, named: operation.name)
-        return try assembler.joiningChannels(of: y, named: operation.name)
+        return try assembler.mergingChannelParts(of: y, named: operation.name)
     }
 
     func flatten(_ operation: Operation) throws -> SourceActivation {
@@ -125,7 +127,7 @@ extension MILImporter {
             activation("x", operation), axes: integers("axes", operation) ?? [], named: operation.name)
     }
 
-    /// The same numbers: all are computed with as 32-bit floating-point ones.
+    /// Cast between floating-point types, which has no effect because Imprint computes with 32 bits.
     func cast(_ operation: Operation) throws -> SourceActivation {
         let type = try value("dtype", operation)?.text
         guard ["fp16", "fp32"].contains(type) else {

@@ -1,21 +1,21 @@
 internal import ImprintModel
 
-/// A known value of an ML program: numbers with a shape, or texts.
+/// A constant of an ML program: a tensor or strings.
 enum MILValue {
-    case numbers(Constant)
+    case tensor(Constant)
     case texts([String])
 
-    var constant: Constant? { if case .numbers(let constant) = self { constant } else { nil } }
+    var constant: Constant? { if case .tensor(let constant) = self { constant } else { nil } }
     var text: String? { if case .texts(let texts) = self { texts.first } else { nil } }
 }
 
-/// The types of elements, by their numbers in the file, as far as a classifier needs them.
+/// The element types that a classifier needs, by their codes in the file.
 private enum MILType: Int {
     case bool = 1, string = 2, float16 = 10, float32 = 11, float64 = 12, bfloat16 = 13
     case int8 = 21, int16 = 22, int32 = 23, int64 = 24
     case uint8 = 31, uint16 = 32, uint32 = 33, uint64 = 34
 
-    /// Bytes of one element in a file of weights, and in bytes of a message.
+    /// The size of an element in bytes.
     var size: Int {
         switch self {
         case .bool, .int8, .uint8: 1
@@ -28,8 +28,9 @@ private enum MILType: Int {
 }
 
 extension MILValue {
-    /// Reads a value, from the message or the package's file of weights.
-    /// - Throws: `WireProblem` and `ImportError.Problem` if it breaks the rules of the format.
+    /// Decodes a value from the message or from the package's weight file.
+    ///
+    /// - Throws: `WireError` and `ImportError.Problem` if the value is invalid.
     init(_ message: WireMessage, in package: CoreMLPackage, for name: String) throws {
         var (type, immediate, blob): (WireMessage?, WireMessage?, WireMessage?)
         try message.forEachField { field in
@@ -42,16 +43,18 @@ extension MILValue {
         }
         if let blob {
             let (element, shape) = try Self.tensor(type, name)
-            self = .numbers(try Self.stored(blob, element, shape, package, name))
+            self = .tensor(try Self.decodeBlob(blob, element, shape, package, name))
             return
         }
-        guard let immediate else { throw Self.problem(name, "neither numbers nor a place for them") }
+        guard let immediate else {
+            throw Self.problem(name, "neither an immediate value nor a reference to the weight file")
+        }
         var value: MILValue?
         try immediate.forEachField { field in
             switch field.number {
             case 1:
                 let (element, shape) = try Self.tensor(type, name)
-                value = try Self.written(field.message(), element, shape, name)
+                value = try Self.decodeImmediate(field.message(), element, shape, name)
             case 3: value = .texts(try Self.list(field.message(), name))
             default: break
             }
@@ -60,8 +63,8 @@ extension MILValue {
         self = value
     }
 
-    private static func problem(_ name: String, _ what: String) -> ImportError.Problem {
-        .malformed(reason: "the value \(name.debugDescription) has \(what)")
+    private static func problem(_ name: String, _ reason: String) -> ImportError.Problem {
+        .malformed(reason: "the value \(name.debugDescription) has \(reason)")
     }
 
     private static func tensor(_ message: WireMessage?, _ name: String) throws -> (MILType, [Int]) {
@@ -83,15 +86,15 @@ extension MILValue {
                 }
             }
         }
-        guard let type = MILType(rawValue: found) else { throw problem(name, "elements of the type \(found)") }
+        guard let type = MILType(rawValue: found) else { throw problem(name, "the element type \(found)") }
         guard shape.allSatisfy({ $0 >= 0 }), let count = elementCount(shape), count < 1 << 40 else {
             throw problem(name, "the shape \(shape)")
         }
         return (type, shape)
     }
 
-    /// Numbers or texts in the message itself.
-    private static func written(
+    /// Decodes an immediate tensor or strings in the message itself.
+    private static func decodeImmediate(
         _ message: WireMessage, _ type: MILType, _ shape: [Int], _ name: String
     ) throws -> MILValue {
         var (floats, integers, texts): ([Float], [Int], [String]) = ([], [], [])
@@ -103,8 +106,8 @@ extension MILValue {
                 guard field.number == 1 else { return }
                 switch kind {
                 case 1: try field.append(to: &floats)
-                case 2, 3, 5: try field.append(to: &integers, limit: count, of: "numbers in the value \(name)")
-                case 4: try texts.append(field.string(), upTo: CoreMLModel.greatestCount, "texts")
+                case 2, 3, 5: try field.append(to: &integers, limit: count, of: "elements in the value \(name)")
+                case 4: try texts.append(field.string(), upTo: CoreMLModel.maximumCount, "texts")
                 case 6: try field.append(doublesTo: &floats)
                 case 7: bytes = try elements(in: message.file, field.bytes(), type, shape, name)
                 default: break
@@ -115,30 +118,30 @@ extension MILValue {
         let isFloat = [.float16, .float32, .float64, .bfloat16].contains(type)
         let constant =
             bytes ?? (isFloat ? Constant(shape: shape, floats: floats) : Constant(shape: shape, integers: integers))
-        guard constant.count == count else { throw problem(name, "\(constant.count) numbers for the shape \(shape)") }
-        return .numbers(constant)
+        guard constant.count == count else { throw problem(name, "\(constant.count) elements for the shape \(shape)") }
+        return .tensor(constant)
     }
 
-    /// Elements as they lie in memory, the lowest byte first.
+    /// Decodes little-endian elements.
     private static func elements(
         in file: MappedFile, _ range: Range<Int>, _ type: MILType, _ shape: [Int], _ name: String
     ) throws -> Constant {
         guard let count = checkedProduct(shape), type.size > 0, range.count == count * type.size else {
             throw problem(name, "\(range.count) bytes for the shape \(shape)")
         }
-        let places = stride(from: range.lowerBound, to: range.upperBound, by: type.size)
+        let offsets = stride(from: range.lowerBound, to: range.upperBound, by: type.size)
         func whole<Number: FixedWidthInteger>(_: Number.Type) -> Constant {
-            Constant(shape: shape, integers: places.map { Int(truncatingIfNeeded: file.load(Number.self, at: $0)) })
+            Constant(shape: shape, integers: offsets.map { Int(truncatingIfNeeded: file.load(Number.self, at: $0)) })
         }
         switch type {
         case .float32: return Constant(shape: shape, floats: try file.floats(range))
         case .float16: return Constant(shape: shape, floats: try file.halves(range))
         case .bfloat16:
             return Constant(
-                shape: shape, floats: places.map { Float(bitPattern: UInt32(file.load(UInt16.self, at: $0)) << 16) })
+                shape: shape, floats: offsets.map { Float(bitPattern: UInt32(file.load(UInt16.self, at: $0)) << 16) })
         case .float64:
             return Constant(
-                shape: shape, floats: places.map { Float(Double(bitPattern: file.load(UInt64.self, at: $0))) })
+                shape: shape, floats: offsets.map { Float(Double(bitPattern: file.load(UInt64.self, at: $0))) })
         case .bool, .uint8: return whole(UInt8.self)
         case .int8: return whole(Int8.self)
         case .int16: return whole(Int16.self)
@@ -146,39 +149,42 @@ extension MILValue {
         case .int32: return whole(Int32.self)
         case .uint32: return whole(UInt32.self)
         case .int64, .uint64: return whole(Int64.self)
-        case .string: throw problem(name, "texts as bytes")
+        case .string: throw problem(name, "strings as bytes")
         }
     }
 
-    /// Numbers in the package's file of weights: a record of 64 bytes says if they are
-    /// (mlmodel/src/MILBlob/Blob/StorageFormat.hpp, https://github.com/apple/coremltools).
-    private static func stored(
+    /// Decodes a tensor in the package's weight file, whose location is in a record of 64 bytes.
+    ///
+    /// Source: mlmodel/src/MILBlob/Blob/StorageFormat.hpp, https://github.com/apple/coremltools.
+    private static func decodeBlob(
         _ message: WireMessage, _ type: MILType, _ shape: [Int], _ package: CoreMLPackage, _ name: String
     ) throws -> Constant {
-        var (path, place): (String, Int) = ("", 0)
+        var (path, recordOffset): (String, Int) = ("", 0)
         try message.forEachField { field in
             switch field.number {
             case 1: path = try field.string()
-            case 2: place = try field.integer()
+            case 2: recordOffset = try field.integer()
             default: break
             }
         }
         let file = try package.weights(path)
         guard file.count >= 64, file.load(UInt32.self, at: 4) == 2 else {
-            throw problem(name, "its numbers in \(path), which is no file of weights of version 2")
+            throw problem(name, "its data in \(path), which is not a weight file of version 2")
         }
-        guard place >= 64, place <= file.count - 64, file.load(UInt32.self, at: place) == 0xDEAD_BEEF else {
-            throw problem(name, "its numbers at byte \(place) of \(path), where no record of them is")
+        guard recordOffset >= 64, recordOffset <= file.count - 64,
+            file.load(UInt32.self, at: recordOffset) == 0xDEAD_BEEF
+        else {
+            throw problem(name, "its data at byte \(recordOffset) of \(path), which has no record at that offset")
         }
-        let length = file.load(UInt64.self, at: place + 8)
-        let offset = file.load(UInt64.self, at: place + 16)
+        let length = file.load(UInt64.self, at: recordOffset + 8)
+        let offset = file.load(UInt64.self, at: recordOffset + 16)
         guard let start = Int(exactly: offset), start <= file.count, length <= UInt64(file.count - start) else {
-            throw problem(name, "more numbers than \(path) holds")
+            throw problem(name, "more elements than \(path)")
         }
         return try elements(in: file, start..<(start + Int(length)), type, shape, name)
     }
 
-    /// The texts of a list, or whole numbers as texts.
+    /// Decodes a list of strings, or of integers as strings.
     private static func list(_ message: WireMessage, _ name: String) throws -> [String] {
         var texts: [String] = []
         func read(_ value: WireMessage) throws {
@@ -188,15 +194,15 @@ extension MILValue {
                     guard field.number == 1 else { return }
                     try field.message().forEachField { field in
                         let kind = field.number
-                        var numbers: [Int] = []
+                        var integers: [Int] = []
                         try field.message().forEachField { field in
                             guard field.number == 1 else { return }
-                            if kind == 4 { try texts.append(field.string(), upTo: CoreMLModel.greatestCount, "texts") }
+                            if kind == 4 { try texts.append(field.string(), upTo: CoreMLModel.maximumCount, "texts") }
                             if kind == 2 || kind == 5 {
-                                try field.append(to: &numbers, limit: 1, of: "numbers in a list")
+                                try field.append(to: &integers, limit: 1, of: "values in a list element")
                             }
                         }
-                        try numbers.forEach { try texts.append("\($0)", upTo: CoreMLModel.greatestCount, "texts") }
+                        try integers.forEach { try texts.append("\($0)", upTo: CoreMLModel.maximumCount, "texts") }
                     }
                 }
             }

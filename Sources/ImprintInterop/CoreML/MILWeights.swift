@@ -1,43 +1,45 @@
-/// Weights that are stored as codes (constexpr operations, coremltools' MIL documentation).
+/// Compressed weights (constexpr operations, coremltools' MIL documentation).
 extension MILImporter {
-    /// The numbers that an operation over known values makes.
-    func expanded(_ operation: Operation) throws -> Constant {
+    /// The decompressed weights of a constexpr operation.
+    func decompressed(_ operation: Operation) throws -> Constant {
         switch operation.type {
         case "constexpr_affine_dequantize": return try dequantized(operation)
         case "constexpr_lut_to_dense": return try lookedUp(operation)
-        case "constexpr_cast": return try known("source_val", operation)
+        case "constexpr_cast": return try requiredConstant("source_val", operation)
         case "constexpr_blockwise_shift_scale": return try shifted(operation)
         default: throw unsupported(operation)
         }
     }
 
-    /// (code − zero point) · scale, with one of each for all, or for each place along an axis.
+    /// (code − zero point) · scale, with one of each for the whole tensor or for each index along an axis.
     private func dequantized(_ operation: Operation) throws -> Constant {
-        let codes = try known("quantized_data", operation)
-        let (scale, zero) = (try known("scale", operation).floats, try known("zero_point", operation).floats)
+        let codes = try requiredConstant("quantized_data", operation)
+        let scale = try requiredConstant("scale", operation).floats
+        let zero = try requiredConstant("zero_point", operation).floats
         let found = try integer("axis", operation) ?? 0
         let axis = found < 0 ? found + codes.shape.count : found
         guard codes.shape.indices.contains(axis), let first = scale.first, let firstZero = zero.first else {
-            throw malformed(operation, "has the axis \(found) of \(codes.shape)")
+            throw malformed(operation, "has the axis \(found) for a tensor \(codes.shape)")
         }
         let length = codes.shape[axis]
         guard [1, length].contains(scale.count), [1, length].contains(zero.count) else {
-            throw malformed(operation, "has \(scale.count) scales and \(zero.count) zero points for \(length) places")
+            throw malformed(
+                operation, "has \(scale.count) scales and \(zero.count) zero points for an axis of length \(length)")
         }
         let inner = codes.shape[(axis + 1)...].reduce(1, *)
         let values = codes.floats
         return Constant(
             shape: codes.shape,
-            floats: values.indices.map { place in
-                let part = place / max(inner, 1) % max(length, 1)
-                return (values[place] - (zero.count > 1 ? zero[part] : firstZero))
+            floats: values.indices.map { index in
+                let part = index / max(inner, 1) % max(length, 1)
+                return (values[index] - (zero.count > 1 ? zero[part] : firstZero))
                     * (scale.count > 1 ? scale[part] : first)
             })
     }
 
     /// (code − offset) · scale, with one of each for blocks along any axes.
     private func shifted(_ operation: Operation) throws -> Constant {
-        let (codes, scale) = (try known("data", operation), try known("scale", operation))
+        let (codes, scale) = (try requiredConstant("data", operation), try requiredConstant("scale", operation))
         let offset = try constant("offset", operation)
         guard scale.shape.count == codes.shape.count, offset.map({ $0.shape == scale.shape }) ?? true,
             zip(codes.shape, scale.shape).allSatisfy({ $1 > 0 && $0 % $1 == 0 })
@@ -54,21 +56,22 @@ extension MILImporter {
             floats: zip(values, blocks).map { ($0 - (zeros?[$1] ?? 0)) * factors[$1] })
     }
 
-    /// Numbers of a table, by codes of as many bits as it takes to tell them apart, the lowest bit first.
+    /// The values of a lookup table at packed codes, lowest bit first.
     private func lookedUp(_ operation: Operation) throws -> Constant {
-        let table = try known("lut", operation).floats
+        let table = try requiredConstant("lut", operation).floats
         let bits = (1...8).first { table.count == 1 << $0 }
         let shape = try integers("shape", operation) ?? []
-        guard let bits, let codes = try known("indices", operation).integers, shape.allSatisfy({ $0 >= 0 }),
+        guard let bits, let codes = try requiredConstant("indices", operation).integers, shape.allSatisfy({ $0 >= 0 }),
             let count = elementCount(shape), count <= codes.count * 8, codes.count == (count * bits + 7) / 8,
             codes.allSatisfy({ (0...255).contains($0) })
         else {
-            throw malformed(operation, "has a table of \(table.count) numbers and codes that do not fit \(shape)")
+            throw malformed(
+                operation, "has a lookup table of \(table.count) values and codes that do not match \(shape)")
         }
         return Constant(
             shape: shape,
-            floats: (0..<count).map { place in
-                let (byte, shift) = (place * bits / 8, place * bits % 8)
+            floats: (0..<count).map { index in
+                let (byte, shift) = (index * bits / 8, index * bits % 8)
                 let next = codes.indices.contains(byte + 1) ? codes[byte + 1] : 0
                 return table[(codes[byte] | next << 8) >> shift & (1 << bits - 1)]
             })

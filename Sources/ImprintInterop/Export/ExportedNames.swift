@@ -1,11 +1,11 @@
-/// The names of an exported model's values, each of which may be there once.
+/// The unique names of an exported model's tensors.
 struct ExportedNames {
     private var used: Set<String>
 
-    /// Names of which these are taken.
+    /// Reserves these names.
     init(reserving names: [String]) { used = Set(names) }
 
-    /// A name that is not taken yet: the one that is wanted or, if it is taken or empty, one like it.
+    /// An unused name: the preferred name or, if it is taken or empty, a similar one.
     mutating func unique(_ wanted: String) -> String {
         var name = wanted.isEmpty ? "unnamed" : wanted
         while !used.insert(name).inserted { name += "_" }

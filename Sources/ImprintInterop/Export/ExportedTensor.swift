@@ -1,19 +1,19 @@
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// A parameter as another format stores it: with channels before pixels, encoded only when it is written.
+/// A parameter in the channels-first layout of the target format, which is encoded when it is written.
 struct ExportedTensor {
     /// The name in the model file, such as "conv1.weight".
     let name: String
-    /// The lengths of the axes, the fastest last.
+    /// The lengths of the axes, fastest last.
     let shape: [Int]
     let precision: Safetensors.Precision
     private let source: Source
 
-    /// Hands numbers to a function, part by part.
+    /// Passes the values to a function in parts.
     typealias Source = (_ body: (UnsafeBufferPointer<Float>) throws -> Void) throws -> Void
 
-    /// A tensor of these numbers.
+    /// A tensor with the values of `source`.
     init(_ name: String, shape: [Int], precision: Safetensors.Precision = .float32, source: @escaping Source) {
         self.name = name
         self.shape = shape
@@ -21,7 +21,7 @@ struct ExportedTensor {
         self.source = source
     }
 
-    /// A tensor of a few numbers.
+    /// A small tensor.
     init(_ name: String, shape: [Int], values: @escaping () -> [Float]) {
         self.init(name, shape: shape) { body in try values().withUnsafeBufferPointer(body) }
     }
@@ -31,22 +31,23 @@ struct ExportedTensor {
     /// The number of bytes.
     var byteCount: Int { count * precision.elementType.byteCount }
 
-    /// The same tensor with its numbers seen in another shape.
+    /// The tensor with another shape.
     func reshaped(_ shape: [Int]) -> ExportedTensor {
         ExportedTensor(name, shape: shape, precision: precision, source: source)
     }
 
-    /// A vector of the same single number.
+    /// A vector that repeats the tensor's only value.
     func repeated(_ count: Int) -> ExportedTensor {
         ExportedTensor(name, shape: [count], precision: precision) { [source] body in
-            try source { numbers in
-                try [Float](repeating: numbers[0], count: count).withUnsafeBufferPointer(body)
+            try source { values in
+                try [Float](repeating: values[0], count: count).withUnsafeBufferPointer(body)
             }
         }
     }
 
-    /// Hands the numbers' bytes, in little-endian order, to `body`, part by part.
-    /// - Throws: `ExportError.Problem` if a number is beyond float16, and what `body` throws.
+    /// Passes the values as little-endian bytes to `body` in parts.
+    ///
+    /// - Throws: `ExportError.Problem` if a value exceeds float16, or an error of `body`.
     func forEachPart(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         do {
             try source { try EncodedFloats.forEachPart(of: $0, as: precision, body) }
@@ -56,14 +57,14 @@ struct ExportedTensor {
     }
 }
 
-/// Hands numbers [pixels, channels, outputs] to `body` in the order [outputs, channels, pixels], some outputs at a time.
+/// Transposes values [pixels, channels, outputs] to [outputs, channels, pixels] and passes blocks of outputs to `body`.
 ///
-/// It serves kernels of convolutions, the rows of a dense layer that reads an image, and with one output a value for each place.
+/// It applies to convolution kernels, to dense layers that read an image and, with one output, to parameters of each element.
 func forEachPartChannelsFirst(
     _ values: UnsafeBufferPointer<Float>, pixels: Int, channels: Int, outputs: Int,
     _ body: (UnsafeBufferPointer<Float>) throws -> Void
 ) rethrows {
-    precondition(values.count == pixels * channels * outputs, "the shape is not that of the numbers")
+    precondition(values.count == pixels * channels * outputs, "the shape does not match the values")
     let rows = pixels * channels
     let block = min(outputs, max(1, (1 << 20) / max(rows, 1)))
     var part = [Float](repeating: 0, count: block * rows)
@@ -81,7 +82,7 @@ func forEachPartChannelsFirst(
     }
 }
 
-/// The channels of a list that counts up one by one; nil if it does not.
+/// The range of consecutive channels; nil if they are not consecutive.
 func contiguousRange(_ channels: [Int]) -> Range<Int>? {
     guard let first = channels.first, zip(channels, channels.dropFirst()).allSatisfy({ $1 == $0 + 1 }) else {
         return nil

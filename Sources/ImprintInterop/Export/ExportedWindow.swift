@@ -1,9 +1,10 @@
 internal import ImprintNetwork
 
-/// The borders of a convolution or pool as formats state them whose windows must end within the border: floor((input + border −
-/// kernel) / stride) + 1.
+/// The padding of a convolution or pooling layer in a format that rounds the output size down.
+///
+/// The output size in such a format is floor((input + padding − kernel) / stride) + 1.
 struct ExportedWindow {
-    /// So many pixels on each side.
+    /// The number of pixels on each side.
     struct Sides: Equatable {
         var top = 0
         var left = 0
@@ -13,20 +14,22 @@ struct ExportedWindow {
         var isEmpty: Bool { self == Sides() }
     }
 
-    /// The border around the image, where windows that reach beyond its end have theirs made longer.
-    let border: Sides
-    /// The border that the layer states: what counts in a mean with its border.
-    let stated: Sides
+    /// The padding including the pixels that windows read beyond the declared padding.
+    let effectivePadding: Sides
+    /// The padding of the layer, which average pooling includes if it counts padding.
+    let declaredPadding: Sides
 
     /// The rows and columns at the end of the image that no window covers.
-    let rest: Size2D
+    let uncovered: Size2D
 
-    /// The part of `border` beyond `stated`.
-    var beyond: Sides {
-        Sides(top: 0, left: 0, bottom: border.bottom - stated.bottom, right: border.right - stated.right)
+    /// The part of `effectivePadding` beyond `declaredPadding`.
+    var extraPadding: Sides {
+        Sides(
+            top: 0, left: 0, bottom: effectivePadding.bottom - declaredPadding.bottom,
+            right: effectivePadding.right - declaredPadding.right)
     }
 
-    /// The window with which a layer makes an image of the shape `output` of one of the shape `input`.
+    /// Computes the padding of a layer that maps an image of the shape `input` to the shape `output`.
     init(
         kernel: Size2D, stride: Size2D, dilation: Size2D = 1, padding: Padding, over input: TensorShape,
         to output: TensorShape
@@ -37,20 +40,21 @@ struct ExportedWindow {
         let rows = reach(output.height, stride.height, kernel.height, dilation.height)
         let columns = reach(output.width, stride.width, kernel.width, dilation.width)
         switch padding {
-        case .valid: stated = Sides()
+        case .valid: declaredPadding = Sides()
         case .same:
             let (vertical, horizontal) = (max(rows - input.height, 0), max(columns - input.width, 0))
-            stated = Sides(
+            declaredPadding = Sides(
                 top: vertical / 2, left: horizontal / 2, bottom: vertical - vertical / 2,
                 right: horizontal - horizontal / 2)
         case .explicit(let top, let left, let bottom, let right):
-            stated = Sides(top: top, left: left, bottom: bottom, right: right)
+            declaredPadding = Sides(top: top, left: left, bottom: bottom, right: right)
         }
-        border = Sides(
-            top: stated.top, left: stated.left, bottom: max(stated.bottom, rows - input.height - stated.top),
-            right: max(stated.right, columns - input.width - stated.left))
-        rest = Size2D(
-            height: max(input.height + stated.top + stated.bottom - rows, 0),
-            width: max(input.width + stated.left + stated.right - columns, 0))
+        effectivePadding = Sides(
+            top: declaredPadding.top, left: declaredPadding.left,
+            bottom: max(declaredPadding.bottom, rows - input.height - declaredPadding.top),
+            right: max(declaredPadding.right, columns - input.width - declaredPadding.left))
+        uncovered = Size2D(
+            height: max(input.height + declaredPadding.top + declaredPadding.bottom - rows, 0),
+            width: max(input.width + declaredPadding.left + declaredPadding.right - columns, 0))
     }
 }

@@ -1,38 +1,39 @@
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// Sums and products, with known numbers and with one another.
+/// Element-wise arithmetic with constants and between activations.
 extension NetworkAssembler {
-    /// x ⊙ constant, the constant's axes standing for x's last ones as in NumPy.
-    /// - Parameter isSeparate: Whether the product stays a layer of its own, for what reads it to find x.
+    /// x ⊙ constant, broadcast as in NumPy.
+    ///
+    /// - Parameter isSeparate: Whether the product remains a separate layer, so that a later operator can find x.
     mutating func multiply(
         _ x: SourceActivation, by constant: Constant, named name: String, isSeparate: Bool = false
     ) throws(ImportError.Problem) -> SourceActivation {
         let x = x.padded(toRank: constant.shape.count)
-        let (extent, values) = try spread(constant, over: x, for: name)
+        let (extent, values) = try broadcast(constant, over: x, for: name)
         if isSeparate { return try affine(x, extent, by: values, adding: nil, named: name) }
         return try scale(x, extent, by: values, adding: nil, named: name)
     }
 
-    /// x + constant, the constant's axes standing for x's last ones as in NumPy.
+    /// x + constant, broadcast as in NumPy.
     mutating func add(
         _ x: SourceActivation, _ constant: Constant, named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
         let x = x.padded(toRank: constant.shape.count)
-        let (extent, values) = try spread(constant, over: x, for: name)
+        let (extent, values) = try broadcast(constant, over: x, for: name)
         return try scale(x, extent, by: nil, adding: values, named: name)
     }
 
-    /// x ⊙ factors + addends, with numbers in the order of the network.
+    /// x ⊙ factors + addends, with values in the network's layout.
     ///
-    /// After a norm or a dense layer, factors and addends of channels become part of it; after such an operation, of that.
+    /// Factors and addends per channel merge into a preceding normalization, dense or affine layer.
     mutating func scale(
         _ x: SourceActivation, _ extent: Affine.Extent, by factors: [Float]?, adding addends: [Float]?,
         named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
         let count = extent == .channels ? x.shape.channels : x.shape.count
-        for numbers in [factors, addends].compactMap({ $0 }) where numbers.count != count {
-            throw .malformed(reason: "\(name) has \(numbers.count) factors or addends, expected \(count)")
+        for values in [factors, addends].compactMap({ $0 }) where values.count != count {
+            throw .malformed(reason: "\(name) has \(values.count) factors or addends, expected \(count)")
         }
         func scaled(_ values: [Float]) -> [Float] {
             factors.map { factors in values.indices.map { values[$0] * factors[$0 % factors.count] } } ?? values
@@ -42,39 +43,39 @@ extension NetworkAssembler {
             let scaled = scaled(values)
             return addends.map { addends in scaled.indices.map { scaled[$0] + addends[$0] } } ?? scaled
         }
-        let (numbers, source) = (numbers(of: x), inputs(of: x))
-        try ImportError.Problem.checkMemory(forNumbers: numbers["weight"]?.count ?? 0)
-        // Factors and then addends are one layer in any case.
+        let (parameters, source) = (parameters(of: x), inputs(of: x))
+        try ImportError.Problem.checkMemory(forElements: parameters["weight"]?.count ?? 0)
+        // Factors followed by addends always form one layer.
         if let earlier = layer(of: x, as: Affine.self), earlier.extent == extent,
-            !isLiteral || (!earlier.hasShift && factors == nil)
+            !preservesNodes || (!earlier.hasShift && factors == nil)
         {
-            let factors = numbers["scale"].map(scaled) ?? factors
-            let addends = moved(numbers["shift"])
-            // Factors that cancel out leave no layer behind.
-            if !isLiteral, factors?.allSatisfy({ $0 == 1 }) ?? true, addends?.allSatisfy({ $0 == 0 }) ?? true {
+            let factors = parameters["scale"].map(scaled) ?? factors
+            let addends = moved(parameters["shift"])
+            // No layer remains if the factors cancel out.
+            if !preservesNodes, factors?.allSatisfy({ $0 == 1 }) ?? true, addends?.allSatisfy({ $0 == 0 }) ?? true {
                 return source[0]
             }
             return try affine(source[0], extent, by: factors, adding: addends, named: name)
         }
-        guard extent == .channels, !isLiteral else {
+        guard extent == .channels, !preservesNodes else {
             return try affine(x, extent, by: factors, adding: addends, named: name)
         }
         let norm: (any Layer)? =
             if let layer = layer(of: x, as: BatchNormalization.self) { layer } else {
                 layer(of: x, as: LayerNormalization.self)
             }
-        if let norm, let scale = numbers["scale"] {
-            var numbers = numbers
-            numbers["scale"] = scaled(scale)
-            numbers["shift"] = moved(numbers["shift"])
-            return try add(norm, named: name, to: source, numbers: numbers, axes: x.axes)
+        if let norm, let scale = parameters["scale"] {
+            var parameters = parameters
+            parameters["scale"] = scaled(scale)
+            parameters["shift"] = moved(parameters["shift"])
+            return try add(norm, named: name, to: source, parameters: parameters, axes: x.axes)
         }
-        if let dense = layer(of: x, as: Dense.self), let weight = numbers["weight"] {
+        if let dense = layer(of: x, as: Dense.self), let weight = parameters["weight"] {
             var changed = ["weight": scaled(weight)]
-            changed["bias"] = moved(numbers["bias"])
+            changed["bias"] = moved(parameters["bias"])
             return try add(
                 Dense(outputChannels: dense.outputChannels, hasBias: changed["bias"] != nil), named: name, to: source,
-                numbers: changed, axes: x.axes)
+                parameters: changed, axes: x.axes)
         }
         return try affine(x, extent, by: factors, adding: addends, named: name)
     }
@@ -83,16 +84,16 @@ extension NetworkAssembler {
         _ x: SourceActivation, _ extent: Affine.Extent, by factors: [Float]?, adding addends: [Float]?,
         named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
-        var numbers: [String: [Float]] = [:]
-        numbers["scale"] = factors
-        numbers["shift"] = addends
+        var parameters: [String: [Float]] = [:]
+        parameters["scale"] = factors
+        parameters["shift"] = addends
         return try add(
             Affine(extent: extent, hasScale: factors != nil, hasShift: addends != nil), named: name, to: [x],
-            numbers: numbers)
+            parameters: parameters)
     }
 
-    /// A constant's numbers in the order of the network: one for each channel, or where it differs from place to place, all.
-    mutating func spread(
+    /// A constant's values in the network's layout: one per channel, or one per element if they differ between pixels.
+    mutating func broadcast(
         _ constant: Constant, over x: SourceActivation, for name: String
     ) throws(ImportError.Problem) -> (Affine.Extent, [Float]) {
         let dimensions = x.dimensions
@@ -106,7 +107,8 @@ extension NetworkAssembler {
                 .init(
                     operation: "arithmetic", node: name,
                     reason:
-                        "a constant \(constant.shape) with a tensor \(dimensions), expected one that is spread over it")
+                        "a constant \(constant.shape) with a tensor \(dimensions), expected a shape that broadcasts to it"
+                )
             ])
         }
         if floats.count == 1 {
@@ -115,28 +117,30 @@ extension NetworkAssembler {
         }
         let long = zip(x.axes, lengths).filter { $1 > 1 }.map(\.0)
         if long == [.channels] { return (.channels, floats) }
-        // What the file has itself needs no more than its places in two orders.
+        // Values that the file stores in full only need their offsets in two layouts.
         if floats.count < x.shape.count { try reserve(x.shape.count * MemoryLayout<Int>.stride, for: name) }
-        // The place of the number for every place, in the order of the source's axes.
+        // The constant's offset for every element of the activation, in the order of the source's axes.
         var size = floats.count
         let strides = lengths.map { length in
             size /= length
             return length == 1 ? 0 : size
         }
-        let places = Array(Places(dimensions, strides: strides))
+        let offsets = Array(StridedOffsets(dimensions, strides: strides))
         var result = [Float](repeating: 0, count: x.shape.count)
-        for (place, value) in zip(memoryOrder(of: x), places) { result[place] = floats[value] }
+        for (index, offset) in zip(memoryOrder(of: x), offsets) { result[index] = floats[offset] }
         return (.values, result)
     }
 
-    /// x + y + …, each spread over the largest.
+    /// x + y + …, broadcast to the largest shape.
     mutating func add(
         _ terms: [SourceActivation], named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
         try combine(AddLayer(), terms, named: name)
     }
 
-    /// x ⊙ y ⊙ …, each spread over the largest; x multiplied by its own sigmoid becomes a swish, x multiplied by 1 + erf(x / √2) a GELU.
+    /// x ⊙ y ⊙ …, broadcast to the largest shape.
+    ///
+    /// x ⊙ sigmoid(x) becomes a swish, x ⊙ (1 + erf(x / √2)) a GELU.
     mutating func multiply(
         _ factors: [SourceActivation], named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
@@ -153,7 +157,7 @@ extension NetworkAssembler {
         return try combine(MultiplyLayer(), factors, named: name)
     }
 
-    /// a · x ⊙ b · (1 + erf(x / √2)) as a GELU and a factor; `nil` if the factors are others.
+    /// a · x ⊙ b · (1 + erf(x / √2)) as a GELU and a factor; `nil` if the factors do not match.
     private mutating func gelu(
         _ x: SourceActivation, gate: SourceActivation, named name: String
     ) throws(ImportError.Problem) -> SourceActivation? {
@@ -172,14 +176,14 @@ extension NetworkAssembler {
         return nil
     }
 
-    /// Every y with x = factor · y + addend, where factor and addend are the same for all values: x itself, and what it was made of.
+    /// Every y with x = factor · y + addend for a scalar factor and addend: x itself and its predecessors.
     private func scalings(_ x: SourceActivation) -> [(y: SourceActivation, factor: Float, addend: Float)] {
         var found: [(y: SourceActivation, factor: Float, addend: Float)] = [(x, 1, 0)]
         while let (y, factor, addend) = found.last, layer(of: y, as: Affine.self) != nil,
             let source = inputs(of: y).first
         {
-            let numbers = numbers(of: y)
-            let (scale, shift) = (numbers["scale"] ?? [1], numbers["shift"] ?? [0])
+            let parameters = parameters(of: y)
+            let (scale, shift) = (parameters["scale"] ?? [1], parameters["shift"] ?? [0])
             guard let first = scale.first, let second = shift.first, scale.allSatisfy({ $0 == first }),
                 shift.allSatisfy({ $0 == second })
             else { break }
@@ -188,7 +192,7 @@ extension NetworkAssembler {
         return found
     }
 
-    /// The greatest of numbers at the same places.
+    /// The element-wise maximum.
     mutating func maximum(
         _ terms: [SourceActivation], named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
@@ -203,7 +207,7 @@ extension NetworkAssembler {
         }
         let rank = terms.reduce(0) { max($0, $1.axes.count) }
         let padded = terms.map { $0.padded(toRank: rank) }
-        // Which axes the result has follows from the axes longer than 1, of whichever input.
+        // The axes of the output follow from the axes longer than 1 of all inputs.
         let long = (0..<rank).map { index in
             Set(padded.filter { $0.length(of: $0.axes[index]) > 1 }.map { $0.axes[index] })
         }
@@ -212,7 +216,7 @@ extension NetworkAssembler {
             throw .unsupported([
                 .init(
                     operation: type(of: layer).kind, node: name,
-                    reason: "of \(terms.map(\.dimensions)), expected the same axes, or lengths of 1")
+                    reason: "inputs of \(terms.map(\.dimensions)), expected the same axes or lengths of 1")
             ])
         }
         let usual = largest.padded(toRank: rank).axes
@@ -233,18 +237,18 @@ extension NetworkAssembler {
             return try add([x, linear(y, -1, 0, named: "\(name).minus")], named: name)
         case (.constant, .constant):
             throw ImportError.Problem.unsupported([
-                .init(operation: "difference", node: name, reason: "of known numbers")
+                .init(operation: "difference", node: name, reason: "of two constants")
             ])
         }
     }
 
-    /// x / y, with y known.
+    /// x / y for a constant y.
     mutating func quotient(
         _ x: SourceTensor, _ y: SourceTensor, named name: String, isSeparate: Bool = false
     ) throws -> SourceActivation {
         guard case (.activation(let x), .constant(let divisor)) = (x, y) else {
             throw ImportError.Problem.unsupported([
-                .init(operation: "quotient", node: name, reason: "expected a known divisor")
+                .init(operation: "quotient", node: name, reason: "expected a constant divisor")
             ])
         }
         let factors = Constant(shape: divisor.shape, floats: divisor.floats.map { 1 / $0 })

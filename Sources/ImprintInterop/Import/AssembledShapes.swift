@@ -1,9 +1,9 @@
 internal import ImprintNetwork
 
-/// What moves numbers, or only looks at them in another order.
+/// Operators that reshape, reorder, select or pad elements.
 extension NetworkAssembler {
-    /// The activation as layers over pictures take it: batch, channels, height, width.
-    func picture(_ x: SourceActivation, for name: String) throws(ImportError.Problem) -> SourceActivation {
+    /// The activation in NCHW order (batch, channels, height, width), which image layers expect.
+    func imageTensor(_ x: SourceActivation, for name: String) throws(ImportError.Problem) -> SourceActivation {
         let expected: [Axis] = [.batch, .channels, .height, .width]
         let fits =
             x.axes.count == 4
@@ -14,7 +14,7 @@ extension NetworkAssembler {
             throw .unsupported([
                 .init(
                     operation: "axes", node: name,
-                    reason: "it reads \(x.dimensions) as batch, channels, height and width, found \(x.axesInWords)")
+                    reason: "expected batch, channels, height and width, found \(x.axisNames) of \(x.dimensions)")
             ])
         }
         var x = x
@@ -22,65 +22,67 @@ extension NetworkAssembler {
         return x
     }
 
-    /// The axes before one as the first axis, the others as the second.
+    /// Flattens the axes before `axis` into the first axis, and the others into the second.
     func flattenToTwoAxes(
         _ x: SourceActivation, at axis: Int, named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
-        let place = axis < 0 ? axis + x.axes.count : axis
-        guard (0...x.axes.count).contains(place) else {
-            throw .malformed(reason: "\(name) has the axis \(axis) of \(x.dimensions)")
+        let index = axis < 0 ? axis + x.axes.count : axis
+        guard (0...x.axes.count).contains(index) else {
+            throw .malformed(reason: "\(name) has the axis \(axis) for a tensor \(x.dimensions)")
         }
         let dimensions = x.dimensions
-        return try reshape(x, to: [dimensions[..<place].reduce(1, *), dimensions[place...].reduce(1, *)], named: name)
+        return try reshape(x, to: [dimensions[..<index].reduce(1, *), dimensions[index...].reduce(1, *)], named: name)
     }
 
-    /// The same without some axes of one place; without all of them where `axes` is `nil`.
+    /// Removes axes of length 1; all of them if `axes` is `nil`.
     func squeeze(
         _ x: SourceActivation, axes: [Int]?, named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
         let axes = axes ?? x.axes.indices.filter { x.dimensions[$0] == 1 }
-        let places = Set(axes.compactMap(x.place))
-        guard places.count == axes.count, places.allSatisfy({ x.dimensions[$0] == 1 }) else {
-            throw .malformed(reason: "\(name) drops the axes \(axes) of \(x.dimensions)")
+        let indices = Set(axes.compactMap(x.index))
+        guard indices.count == axes.count, indices.allSatisfy({ x.dimensions[$0] == 1 }) else {
+            throw .malformed(
+                reason: "\(name) removes the axes \(axes) of a tensor \(x.dimensions), expected axes of length 1")
         }
         var x = x
-        x.axes = x.axes.indices.filter { !places.contains($0) }.map { x.axes[$0] }
+        x.axes = x.axes.indices.filter { !indices.contains($0) }.map { x.axes[$0] }
         return x
     }
 
-    /// The same with axes of one place, which are counted among those of the result.
+    /// Inserts axes of length 1 at these indices of the result.
     func unsqueeze(
         _ x: SourceActivation, axes: [Int], named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
         let rank = x.axes.count + axes.count
-        guard rank <= Self.greatestRank else {
-            throw .exceedsLimit(reason: "\(name) has \(rank) axes, expected at most \(Self.greatestRank)")
+        guard rank <= Self.maximumRank else {
+            throw .exceedsLimit(reason: "\(name) has \(rank) axes, expected at most \(Self.maximumRank)")
         }
-        let places = Set(axes.map { $0 < 0 ? $0 &+ rank : $0 })
-        guard places.count == axes.count, places.allSatisfy({ (0..<rank).contains($0) }) else {
-            throw .malformed(reason: "\(name) adds the axes \(axes) to \(x.dimensions)")
+        let indices = Set(axes.map { $0 < 0 ? $0 &+ rank : $0 })
+        guard indices.count == axes.count, indices.allSatisfy({ (0..<rank).contains($0) }) else {
+            throw .malformed(
+                reason: "\(name) inserts the axes \(axes) into \(x.dimensions), expected valid axes without duplicates")
         }
         var x = x
-        for place in places.sorted() { x.axes.insert(.unit, at: place) }
+        for index in indices.sorted() { x.axes.insert(.unit, at: index) }
         return x
     }
 
-    /// The same numbers with axes of other lengths, as far as that joins, drops or inserts axes, or divides channels.
+    /// Reshapes a tensor, if the reshape only joins, removes or inserts axes, or splits the channels.
     func reshape(
         _ x: SourceActivation, to dimensions: [Int], named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
-        guard dimensions.count <= Self.greatestRank else {
+        guard dimensions.count <= Self.maximumRank else {
             throw .exceedsLimit(
-                reason: "\(name) has \(dimensions.count) axes, expected at most \(Self.greatestRank)")
+                reason: "\(name) has \(dimensions.count) axes, expected at most \(Self.maximumRank)")
         }
         var rest = x.longAxes[...]
         var axes: [Axis] = []
-        for (place, length) in dimensions.enumerated() {
-            if rest.first == .channels, let lengths = divided(x.shape.channels, among: dimensions[place...]) {
+        for (index, length) in dimensions.enumerated() {
+            if rest.first == .channels, let lengths = divided(x.shape.channels, among: dimensions[index...]) {
                 rest.replaceSubrange(..<(rest.startIndex + 1), with: lengths.indices.map { .part($0, of: lengths) })
             }
             guard length != 1 else {
-                // The batch is wherever the first axis of one is.
+                // The first axis of length 1 becomes the batch.
                 axes.append(axes.contains(.batch) ? .unit : .batch)
                 continue
             }
@@ -99,12 +101,13 @@ extension NetworkAssembler {
             axes.append(parts.count == 1 ? parts[0] : .flat(parts))
         }
         guard rest.isEmpty else {
-            throw .malformed(reason: "\(name) reshapes \(x.dimensions) to \(dimensions), which has fewer numbers")
+            throw .malformed(reason: "\(name) reshapes \(x.dimensions) to \(dimensions), which has fewer elements")
         }
         return SourceActivation(node: x.node, shape: x.shape, axes: axes)
     }
 
-    /// The first lengths of more than 1, of which there are several, that make up all channels; nil if these are not divided.
+    /// The leading lengths greater than 1 whose product is the number of channels; nil if the reshape does not split the
+    /// channels.
     private func divided(_ channels: Int, among dimensions: ArraySlice<Int>) -> [Int]? {
         var (lengths, product): ([Int], Int) = ([], 1)
         for length in dimensions where length > 1 && product < channels {
@@ -115,17 +118,18 @@ extension NetworkAssembler {
         return lengths.count > 1 && product == channels ? lengths : nil
     }
 
-    /// The same with whole channels, where an axis has all the parts that they were divided into: put in the order that these have now, which
-    /// is how groups of channels are shuffled.
-    mutating func joiningChannels(
+    /// Merges the parts of split channels that a reshape has flattened into one axis.
+    ///
+    /// If the parts are permuted (a channel shuffle), this adds a layer that permutes the channels.
+    mutating func mergingChannelParts(
         of x: SourceActivation, named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
-        for (place, axis) in x.axes.enumerated() {
+        for (index, axis) in x.axes.enumerated() {
             guard case .flat(let parts) = axis, case .part(_, let lengths) = parts.first else { continue }
             let whole = lengths.indices.map { Axis.part($0, of: lengths) }
             guard parts.count == whole.count, Set(parts) == Set(whole) else { continue }
             var result = x
-            result.axes[place] = .channels
+            result.axes[index] = .channels
             guard parts != whole else { return result }
             let order = memoryOrder(of: SourceActivation(node: x.node, shape: x.shape, axes: [axis]))
             return try add(SelectChannels(channels: order), named: name, to: [result])
@@ -133,7 +137,7 @@ extension NetworkAssembler {
         return x
     }
 
-    /// All numbers of an image in one axis, after that of the batch.
+    /// Flattens all elements of an image into one axis after the batch.
     func flatten(_ x: SourceActivation) -> SourceActivation {
         let long = x.longAxes
         let axis: Axis = long.count > 1 ? .flat(long) : long.first ?? .channels
@@ -142,22 +146,22 @@ extension NetworkAssembler {
 }
 
 extension NetworkAssembler {
-    /// Several tensors one after the other along an axis.
+    /// Concatenates tensors along an axis.
     mutating func concatenate(
         _ parts: [SourceActivation], along axis: Int, named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
-        guard let first = parts.first, let place = first.place(ofAxis: axis) else {
-            throw .malformed(reason: "\(name) joins nothing, or along an axis \(axis) that is not there")
+        guard let first = parts.first, let index = first.index(ofAxis: axis) else {
+            throw .malformed(reason: "\(name) concatenates no tensors, or along an invalid axis \(axis)")
         }
         guard parts.count > 1 else { return first }
         var parts = parts
-        for (index, part) in parts.enumerated() where part.axes.indices.contains(place) {
-            guard case .flat = part.axes[place], part.isFlat else { continue }
-            parts[index] = try vector(part, named: name)
-            parts[index].axes = part.axes
-            parts[index].axes[place] = .channels
+        for (partIndex, part) in parts.enumerated() where part.axes.indices.contains(index) {
+            guard case .flat = part.axes[index], part.isFlat else { continue }
+            parts[partIndex] = try vector(part, named: name)
+            parts[partIndex].axes = part.axes
+            parts[partIndex].axes[index] = .channels
         }
-        let channels = parts.compactMap { $0.axes.count == first.axes.count ? $0.withChannels(at: place) : nil }
+        let channels = parts.compactMap { $0.axes.count == first.axes.count ? $0.withChannels(at: index) : nil }
         guard channels.count == parts.count,
             channels.allSatisfy({ part in
                 zip(part.axes, channels[0].axes).allSatisfy { $0 == $1 || part.length(of: $0) == 1 }
@@ -174,20 +178,20 @@ extension NetworkAssembler {
         return try add(Concat(), named: name, to: channels, axes: channels[0].axes)
     }
 
-    /// All numbers of an image as channels, in the order of the source's axes.
+    /// Flattens all elements of an image into channels, in the order of the source's axes.
     mutating func vector(
         _ x: SourceActivation, named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
         guard !x.isVector else { return SourceActivation(node: x.node, shape: x.shape, axes: [.batch, .channels]) }
         let flat = try add(Flatten(), named: "\(name).flatten", to: [x], axes: [.batch, .channels])
-        // A list of places, and the runs that it is made of.
+        // The memory for the offsets, and for the runs from which they are built.
         try reserve(x.shape.count * 4 * MemoryLayout<Int>.stride, for: name)
         let order = memoryOrder(of: x)
         if zip(order, order.indices).allSatisfy({ $0 == $1 }) { return flat }
         return try add(SelectChannels(channels: order), named: "\(name).order", to: [flat])
     }
 
-    /// All numbers of an image as channels, which are divided into the axes that it has.
+    /// Flattens all elements of an image into channels, split into the axes of `x`.
     mutating func dividedVector(
         _ x: SourceActivation, named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
@@ -206,52 +210,54 @@ extension NetworkAssembler {
         return y
     }
 
-    /// Some numbers along an axis.
+    /// Selects indices along an axis.
     mutating func select(
-        _ x: SourceActivation, along axis: Int, _ places: some Sequence<Int>, named name: String
+        _ x: SourceActivation, along axis: Int, _ indices: some Sequence<Int>, named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
-        // One after the other: a few bytes of a file may stand for more places than memory has.
+        // Check the indices one by one: a few bytes of a file may describe more indices than memory can hold.
         var (count, isWhole) = (0, true)
-        let place = x.place(ofAxis: axis)
-        let length = place.map { x.dimensions[$0] } ?? 0
-        for found in places {
-            guard (0..<length).contains(found) else {
-                throw .malformed(reason: "\(name) takes index \(found) along axis \(axis) of \(x.dimensions)")
+        let index = x.index(ofAxis: axis)
+        let length = index.map { x.dimensions[$0] } ?? 0
+        for selected in indices {
+            guard (0..<length).contains(selected) else {
+                throw .malformed(reason: "\(name) selects index \(selected) along axis \(axis) of \(x.dimensions)")
             }
-            isWhole = isWhole && found == count
+            isWhole = isWhole && selected == count
             count += 1
-            guard count <= Self.greatestPlaceCount else {
+            guard count <= Self.maximumIndexCount else {
                 throw .exceedsLimit(
                     reason:
-                        "\(name) takes more than \(Self.greatestPlaceCount) places of \(x.dimensions), expected channels"
+                        "\(name) selects more than \(Self.maximumIndexCount) indices of \(x.dimensions), expected channels"
                 )
             }
         }
-        guard let place else {
-            throw .malformed(reason: "\(name) has the axis \(axis) of \(x.dimensions)")
+        guard let index else {
+            throw .malformed(reason: "\(name) has the axis \(axis) for a tensor \(x.dimensions)")
         }
         if isWhole && count == length { return x }
-        guard count > 0, let x = x.withChannels(at: place) else {
-            let reason = count > 0 ? "expected channels" : "which leaves nothing"
+        guard count > 0, let x = x.withChannels(at: index) else {
+            let reason = count > 0 ? "expected channels" : "selects nothing"
             throw .unsupported([
-                .init(operation: "slice", node: name, reason: "along \(x.axesInWords) axis \(axis), \(reason)")
+                .init(operation: "slice", node: name, reason: "along axis \(axis) of \(x.axisNames), \(reason)")
             ])
         }
         try reserve(count * 4 * MemoryLayout<Int>.stride, for: name)
-        return try add(SelectChannels(channels: Array(places)), named: name, to: [x])
+        return try add(SelectChannels(channels: Array(indices)), named: name, to: [x])
     }
 
     /// The mean over some axes.
     mutating func mean(
         _ x: SourceActivation, over axes: [Int], keepingAxes: Bool, named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
-        let places = axes.compactMap(x.place)
-        guard places.count == axes.count, Set(places).count == axes.count else {
-            throw .malformed(reason: "\(name) has the axes \(axes) of \(x.dimensions), expected each once")
+        let indices = axes.compactMap(x.index)
+        guard indices.count == axes.count, Set(indices).count == axes.count else {
+            throw .malformed(
+                reason:
+                    "\(name) has the axes \(axes) for a tensor \(x.dimensions), expected valid axes without duplicates")
         }
-        let long = places.flatMap { place -> [Axis] in
-            if case .flat(let parts) = x.axes[place] { return parts }
-            return [x.axes[place]]
+        let long = indices.flatMap { index -> [Axis] in
+            if case .flat(let parts) = x.axes[index] { return parts }
+            return [x.axes[index]]
         }.filter { x.length(of: $0) > 1 }
         var result = x
         if Set(long) == Set([.height, .width].filter { x.length(of: $0) > 1 }), !long.isEmpty {
@@ -269,34 +275,34 @@ extension NetworkAssembler {
             }
             result = try add(MeanLayer(axes: over), named: name, to: [x])
         }
-        for place in places.sorted(by: >) {
+        for index in indices.sorted(by: >) {
             if keepingAxes {
-                if case .flat = result.axes[place] { result.axes[place] = .unit }
+                if case .flat = result.axes[index] { result.axes[index] = .unit }
             } else {
-                result.axes.remove(at: place)
+                result.axes.remove(at: index)
             }
         }
         return result
     }
 
-    /// Probabilities along one axis.
+    /// Softmax along one axis.
     mutating func softmax(
         _ x: SourceActivation, along axis: Int, named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
-        guard let place = x.place(ofAxis: axis) else {
-            throw .malformed(reason: "\(name) has an axis \(axis) that \(x.dimensions) has not")
+        guard let index = x.index(ofAxis: axis) else {
+            throw .malformed(reason: "\(name) has the axis \(axis) for a tensor \(x.dimensions)")
         }
         var input = x
-        if x.length(of: x.axes[place]) == x.shape.count {
+        if x.length(of: x.axes[index]) == x.shape.count {
             input = try vector(x, named: name)
             input.axes = x.axes.map { $0 == .batch ? .batch : .unit }
-            input.axes[place] = .channels
+            input.axes[index] = .channels
         }
-        guard let input = input.withChannels(at: place) else {
+        guard let input = input.withChannels(at: index) else {
             throw .unsupported([
                 .init(
                     operation: "softmax", node: name,
-                    reason: "along axis \(axis) of \(x.axesInWords), expected channels")
+                    reason: "along axis \(axis) of \(x.axisNames), expected channels")
             ])
         }
         return try add(Softmax(), named: name, to: [input])
@@ -304,24 +310,25 @@ extension NetworkAssembler {
 }
 
 extension NetworkAssembler {
-    /// A border around pictures.
-    /// - Parameter amounts: For each axis, how many numbers come before and after it.
+    /// Pads the height and width.
+    ///
+    /// - Parameter amounts: The number of elements to add before and after each axis.
     mutating func pad(
         _ x: SourceActivation, _ amounts: [(axis: Int, before: Int, after: Int)], _ mode: PadLayer.Mode,
         named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
-        // As a picture if it can be one: an axis of length 1 has then its usual meaning.
-        let x = (try? picture(x, for: name)) ?? x
+        // If the tensor can be in NCHW order, axes of length 1 get their usual meaning.
+        let x = (try? imageTensor(x, for: name)) ?? x
         var sides: [Axis: (before: Int, after: Int)] = [:]
         for (axis, before, after) in amounts where before != 0 || after != 0 {
-            guard let place = x.place(ofAxis: axis), x.axes[place] == .height || x.axes[place] == .width else {
+            guard let index = x.index(ofAxis: axis), x.axes[index] == .height || x.axes[index] == .width else {
                 throw .unsupported([
                     .init(
                         operation: "pad", node: name,
-                        reason: "axis \(axis) of \(x.axesInWords), expected height and width")
+                        reason: "axis \(axis) of \(x.axisNames), expected height and width")
                 ])
             }
-            sides[x.axes[place]] = (before, after)
+            sides[x.axes[index]] = (before, after)
         }
         guard !sides.isEmpty else { return x }
         let (rows, columns) = (sides[.height] ?? (0, 0), sides[.width] ?? (0, 0))
@@ -330,25 +337,25 @@ extension NetworkAssembler {
             named: name, to: [x])
     }
 
-    /// min(max(x, least), greatest), as the layer that is made for it if there is one.
+    /// min(max(x, least), greatest), as a ReLU or ReLU6 if possible.
     mutating func clip(
-        _ x: SourceActivation, from least: Float, to greatest: Float, named name: String
+        _ x: SourceActivation, from minimum: Float, to maximum: Float, named name: String
     ) throws(ImportError.Problem) -> SourceActivation {
-        // The largest numbers that there are stand for no limit.
-        let (least, greatest) = (
-            least <= -.greatestFiniteMagnitude ? -Float.infinity : least,
-            greatest >= .greatestFiniteMagnitude ? Float.infinity : greatest
+        // The largest finite values mean no limit.
+        let (minimum, maximum) = (
+            minimum <= -.greatestFiniteMagnitude ? -Float.infinity : minimum,
+            maximum >= .greatestFiniteMagnitude ? Float.infinity : maximum
         )
-        switch (least, greatest) {
+        switch (minimum, maximum) {
         case (-.infinity, .infinity): return x
         case (0, .infinity): return try add(ReLU(), named: name, to: [x])
         case (0, 6): return try add(ReLU6(), named: name, to: [x])
-        default: return try add(ClipLayer(minimum: least, maximum: greatest), named: name, to: [x])
+        default: return try add(ClipLayer(minimum: minimum, maximum: maximum), named: name, to: [x])
         }
     }
 }
 
 extension Padding {
-    /// Whether there is no border at all.
+    /// Whether the padding is zero on all sides.
     var isNone: Bool { self == .valid || self == .all(0) }
 }

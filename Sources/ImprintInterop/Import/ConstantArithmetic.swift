@@ -1,11 +1,11 @@
-/// What exporters compute with known numbers. Each gives nil if shapes do not fit.
+/// Constant folding: the operations that exporters apply to constants. Each returns nil if the shapes do not match.
 extension Constant {
-    /// The numbers at some places, one after the other.
-    private func with(_ shape: [Int], places: some Sequence<Int>) -> Constant {
+    /// A constant of this shape with the elements at `offsets`.
+    private func with(_ shape: [Int], offsets: some Sequence<Int>) -> Constant {
         func picked<Number>(_ values: [Number]) -> [Number] {
             var result: [Number] = []
             result.reserveCapacity(shape.reduce(1, *))
-            for place in places { result.append(values[place]) }
+            for offset in offsets { result.append(values[offset]) }
             return result
         }
         return switch values {
@@ -22,7 +22,7 @@ extension Constant {
         }
     }
 
-    /// The same numbers with axes in another order; reversed where none is given.
+    /// The constant with permuted axes; reversed axes if `order` is nil.
     func transposed(_ order: [Int]?) -> Constant? {
         let order = order ?? Array(shape.indices.reversed())
         guard Set(order) == Set(shape.indices), order.count == shape.count else { return nil }
@@ -30,27 +30,28 @@ extension Constant {
         for axis in shape.indices.dropLast().reversed() { strides[axis] = strides[axis + 1] * shape[axis + 1] }
         return with(
             order.map { shape[$0] },
-            places: Places(order.map { shape[$0] }, strides: order.map { strides[$0] }))
+            offsets: StridedOffsets(order.map { shape[$0] }, strides: order.map { strides[$0] }))
     }
 
-    /// The parts at some places along an axis, which gives way to axes of `shape`.
-    /// - Parameter limit: How many numbers there may be; `nil` is given where there would be more.
-    func gathered(_ places: [Int], along axis: Int, shape new: [Int], upTo limit: Int) -> Constant? {
+    /// The slices at `indices` along an axis; axes of `shape` replace that axis.
+    ///
+    /// - Parameter limit: The maximum number of elements; the result is `nil` if it would have more.
+    func gathered(_ indices: [Int], along axis: Int, shape new: [Int], upTo limit: Int) -> Constant? {
         let axis = axis < 0 ? axis + shape.count : axis
         guard shape.indices.contains(axis) else { return nil }
         let length = shape[axis]
-        let places = places.map { $0 < 0 ? $0 &+ length : $0 }
-        guard places.allSatisfy({ (0..<length).contains($0) }) else { return nil }
+        let indices = indices.map { $0 < 0 ? $0 &+ length : $0 }
+        guard indices.allSatisfy({ (0..<length).contains($0) }) else { return nil }
         let (outer, inner) = (shape[..<axis].reduce(1, *), shape[(axis + 1)...].reduce(1, *))
         let shape = Array(shape[..<axis]) + new + shape[(axis + 1)...]
         guard let size = elementCount(shape), size <= limit else { return nil }
         let all = (0..<outer).lazy.flatMap { o in
-            places.lazy.flatMap { place in (0..<inner).lazy.map { (o * length + place) * inner + $0 } }
+            indices.lazy.flatMap { index in (0..<inner).lazy.map { (o * length + index) * inner + $0 } }
         }
-        return with(shape, places: all)
+        return with(shape, offsets: all)
     }
 
-    /// Each number by itself.
+    /// Applies a function to each element.
     func mapped(whole: (Int) -> Int, _ float: (Float) -> Float) -> Constant {
         switch values {
         case .floats(let values): Constant(shape: shape, floats: values.map(float))
@@ -58,8 +59,9 @@ extension Constant {
         }
     }
 
-    /// Two constants number by number, the one broadcast over the other as in NumPy.
-    /// - Parameter limit: How many numbers there may be; the result is `nil` if there would be more.
+    /// Combines two constants element by element, with NumPy broadcasting.
+    ///
+    /// - Parameter limit: The maximum number of elements; the result is `nil` if it would have more.
     static func combined(
         _ inputs: [Constant], upTo limit: Int, whole: (Int, Int) -> Int, _ float: (Float, Float) -> Float
     ) -> Constant? {
@@ -73,14 +75,14 @@ extension Constant {
     }
 }
 
-/// Two arrays, each broadcast over the other as in NumPy.
+/// Two arrays that are broadcast to one shape as in NumPy.
 private struct Broadcasting {
     /// The shape of the result.
     let shape: [Int]
     private let left: [Int]
     private let right: [Int]
 
-    /// `nil` if the shapes do not fit.
+    /// Broadcasts two shapes; `nil` if they are not compatible.
     init?(_ left: [Int], _ right: [Int]) {
         let rank = max(left.count, right.count)
         func padded(_ shape: [Int]) -> [Int] { Array(repeating: 1, count: rank - shape.count) + shape }
@@ -89,9 +91,9 @@ private struct Broadcasting {
         shape = zip(self.left, self.right).map { $0 == 1 ? $1 : $0 }
     }
 
-    /// The result in row-major order; beside it, this takes no memory that grows with the arrays.
+    /// The result in row-major order; apart from it, this needs no memory that grows with the arrays.
     func combine<Number>(_ a: [Number], _ b: [Number], _ function: (Number, Number) -> Number) -> [Number] {
-        // Along the last axes both arrays are walked through in order, or one of them stays if it is.
+        // Along the innermost axes both arrays are contiguous, or one of them is a single element.
         let isSame = zip(left, right).map(==)
         let (one, other) = (left.map { $0 == 1 }, right.map { $0 == 1 })
         let inner = [isSame, one, other].map { $0.reversed().prefix { $0 }.count }.max() ?? 0
@@ -107,20 +109,21 @@ private struct Broadcasting {
         return result
     }
 
-    /// Where the runs begin in an array of lengths that are the result's or 1.
-    private func starts(_ lengths: [Int], _ outer: Int) -> Places {
+    /// The offsets of the contiguous runs in an array whose axis lengths equal the result's or 1.
+    private func starts(_ lengths: [Int], _ outer: Int) -> StridedOffsets {
         var size = lengths.reduce(1, *)
         let strides = lengths[..<outer].map { length in
             size = length > 0 ? size / length : 0
             return length == 1 ? 0 : size
         }
-        return Places(Array(shape[..<outer]), strides: strides)
+        return StridedOffsets(Array(shape[..<outer]), strides: strides)
     }
 }
 
 extension [Constant] {
-    /// All of them one after the other along an axis.
-    /// - Parameter limit: How many numbers there may be; `nil` is given where there would be more.
+    /// Concatenates the constants along an axis.
+    ///
+    /// - Parameter limit: The maximum number of elements; the result is `nil` if it would have more.
     func joined(along axis: Int, upTo limit: Int) -> Constant? {
         guard let first else { return nil }
         let axis = axis < 0 ? axis + first.shape.count : axis
@@ -148,12 +151,12 @@ extension [Constant] {
     }
 }
 
-/// Where the numbers of an array lie whose axes have steps of their own, the last axis fastest.
-struct Places: Sequence, IteratorProtocol {
+/// The offsets of the elements of a strided array, last axis fastest.
+struct StridedOffsets: Sequence, IteratorProtocol {
     private let lengths: [Int]
     private let strides: [Int]
     private var indices: [Int]
-    private var place = 0
+    private var offset = 0
     private var rest: Int
 
     init(_ lengths: [Int], strides: [Int]) {
@@ -164,12 +167,12 @@ struct Places: Sequence, IteratorProtocol {
     mutating func next() -> Int? {
         guard rest > 0 else { return nil }
         rest -= 1
-        let current = place
+        let current = offset
         for axis in indices.indices.reversed() {
             indices[axis] += 1
-            place += strides[axis]
+            offset += strides[axis]
             if indices[axis] < lengths[axis] { break }
-            place -= lengths[axis] * strides[axis]
+            offset -= lengths[axis] * strides[axis]
             indices[axis] = 0
         }
         return current

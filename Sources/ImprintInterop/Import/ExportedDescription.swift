@@ -4,17 +4,19 @@ internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// What Imprint says of a model in a file that it exported, so that the model comes back as it was.
+/// The metadata that Imprint writes into an exported file, from which it restores the original model.
 ///
-/// The formats have no words for some layers and settings, such as a border that follows from the image's size: a graph alone comes back as
-/// another network that computes the same.
+/// The formats cannot express some layers and settings, such as padding that depends on the image size. Without the metadata,
+/// the graph becomes a different network that computes the same function.
 struct ExportedDescription {
     let network: Network
     let preprocessing: Preprocessing
     let labels: [String]?
 
-    /// - Parameter metadata: What a file says of itself.
-    /// - Returns: nil if it is no file of Imprint's, or does not say what it should.
+    /// Decodes the metadata of a file.
+    ///
+    /// - Parameter metadata: The file's metadata.
+    /// - Returns: nil if Imprint did not write the file, or if its metadata is incomplete.
     init?(_ metadata: [String: String]) {
         func json<Value: Decodable>(_ key: String, as type: Value.Type) -> Value? {
             metadata[key].flatMap { try? JSONDecoder().decode(type, from: Data($0.utf8)) }
@@ -30,19 +32,20 @@ struct ExportedDescription {
         labels = json("imprint.labels", as: [String].self)
     }
 
-    /// The described network's parameters, taken from the network that was made of the file's graph; nil if they are not all there, or
-    /// the graph computes something else by now.
-    /// - Parameter rule: How samples become the input of the graph's network, which may have the preprocessing in itself.
+    /// The parameters of the original network, taken from the network that was imported from the file's graph.
+    ///
+    /// - Parameter rule: The input normalization of the graph's network, which may include the preprocessing.
+    /// - Returns: nil if parameters are missing, or if the graph computes a different function because it was edited.
     func parameters(
-        from graph: Network, _ numbers: Parameters, rule: ModelImporter.SampleRule
+        from graph: Network, _ graphParameters: Parameters, rule: ModelImporter.InputNormalization
     ) throws -> Parameters? {
         let layout = ParameterLayout(network)
-        let known = numbers.layout
+        let known = graphParameters.layout
         guard network.input == graph.input, network.output.count == graph.output.count else { return nil }
-        // Both are run once; what would take gigabytes for it is taken as the graph says.
+        // Both networks run once for a comparison. If that would take gigabytes, Imprint keeps the network of the graph.
         guard ([network.input] + network.shapes + graph.shapes).allSatisfy({ $0.count <= 1 << 24 }) else { return nil }
         let (last, graphLast) = (network.nodes.last?.name, graph.nodes.last?.name)
-        /// The name in the graph, where the result may have another than the layer that gives it.
+        /// The parameter's name in the graph, in which the output may have another name than its layer.
         func name(of entry: ParameterLayout.Entry) -> String {
             guard known[entry.name] == nil, entry.node == last, let graphLast else { return entry.name }
             return "\(graphLast).\(entry.parameter.name)"
@@ -56,8 +59,8 @@ struct ExportedDescription {
         let parameters = try Parameters(layout)
         for entry in layout.entries {
             guard let source = known[name(of: entry)] else { continue }
-            // What all channels share is there once for each of them where the format does not share it.
-            numbers.withValues(of: source) { found in
+            // A format without shared parameters repeats the value for every channel.
+            graphParameters.withValues(of: source) { found in
                 parameters.withValues(of: entry) { own in
                     _ = own.update(fromContentsOf: found[..<entry.parameter.count])
                 }
@@ -67,13 +70,13 @@ struct ExportedDescription {
         let own = try prediction(of: network, parameters, normalization)
         normalization.mean = rule.mean
         normalization.scale = rule.scale
-        let other = try prediction(of: graph, numbers, normalization)
+        let other = try prediction(of: graph, graphParameters, normalization)
         let largest = other.reduce(0) { max($0, $1.magnitude) }
         let isEqual = zip(own, other).allSatisfy { abs($0 - $1) <= 1e-3 * largest }
         return isEqual ? parameters : nil
     }
 
-    /// What a network makes of one image of noise.
+    /// The output of a network for one noise image.
     private func prediction(
         of network: Network, _ parameters: Parameters, _ preprocessing: Preprocessing
     ) throws -> [Float] {

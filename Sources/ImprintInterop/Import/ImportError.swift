@@ -2,23 +2,23 @@ public import ImprintCore
 internal import ImprintModel
 public import ImprintNetwork
 
-/// Why a model of another format cannot be imported.
+/// An error of importing a model from another framework.
 public struct ImportError: DescribedError, Equatable {
     /// The file.
     public let path: String
-    /// What is wrong with it, or missing here.
+    /// The reason why the import failed.
     public let problem: Problem
 
-    /// An operation that Imprint does not have, or not in this form.
+    /// An operator that Imprint does not support, or not with these attributes.
     public struct Unsupported: Hashable, Sendable, Codable {
-        /// The operation's name in the file's format, such as "ConvTranspose".
+        /// The operator type in the source format, such as "ConvTranspose".
         public let operation: String
         /// The name of the node or layer.
         public let node: String
-        /// What of it is not supported, where another form of the operation is.
+        /// The unsupported attribute or input; nil if Imprint does not support the operator at all.
         public let reason: String?
 
-        /// Names an operation.
+        /// Describes an unsupported operator.
         public init(operation: String, node: String, reason: String? = nil) {
             self.operation = operation
             self.node = node
@@ -26,78 +26,81 @@ public struct ImportError: DescribedError, Equatable {
         }
     }
 
-    /// What can be wrong with a model.
+    /// The reasons why an import fails.
     public enum Problem: Error, Equatable, Sendable {
-        /// The file is of none of the formats.
+        /// The file has none of the supported formats.
         case unknownFormat
-        /// The file breaks a rule of its format.
+        /// The file violates its format.
         case malformed(reason: String)
-        /// The model is valid, but larger than Imprint imports.
+        /// The model is valid, but exceeds a size limit of Imprint.
         case exceedsLimit(reason: String)
-        /// The model is of a kind that is no image classifier, or that cannot leave its platform.
-        case otherKind(found: String, advice: String)
-        /// The model has operations that Imprint does not have.
+        /// The file contains a model that Imprint cannot use: not an image classifier, or bound to its platform.
+        case unsuitableModel(found: String, advice: String)
+        /// The model has operators that Imprint does not support.
         case unsupported([Unsupported])
-        /// The operations do not make up a network.
+        /// The operators do not form a valid network.
         case network(node: String, NetworkError)
-        /// The network does not allow an image of the size that was asked for, though one of its own.
+        /// The network rejects the requested input size, but accepts the size in the file.
         case inputSize(Size2D, reason: String)
         /// Importing the model takes more memory than is available.
         case outOfMemory(byteCount: Int)
-        /// Something is needed that the file does not hold.
-        case missing(what: String, advice: String)
+        /// The file lacks something that the import requires.
+        case missing(item: String, advice: String)
     }
 
-    /// Says that `problem` was met in the file at `path`.
+    /// Describes a problem with the file at `path`.
     public init(path: String, problem: Problem) {
         self.path = path
         self.problem = problem
     }
 
-    /// The file, what was found, what was expected and what to do.
+    /// The file, the problem, the expected content and the remedy.
     public var description: String {
-        "\(path): \(problem.text)"
+        if case .unsupported = problem { return "\(path): \(problem.text)" }
+        return "\(path): \(problem.text)."
     }
 }
 
 extension ImportError.Problem {
-    /// What was found, what was expected and what to do.
+    /// The problem, the expected content and the remedy.
     fileprivate var text: String {
         switch self {
         case .unknownFormat:
-            "is no model that Imprint reads, or was cut short; expected ONNX, Core ML (.mlmodel or .mlpackage) or Caffe (.caffemodel "
-                + "with --prototxt)"
+            "not a model file that Imprint can import, or truncated. Expected ONNX (.onnx), Core ML (.mlmodel, .mlpackage) "
+                + "or Caffe (.caffemodel and its prototxt)"
         case .malformed(let reason):
-            "is damaged or not what its name says: \(reason); get the file again from where it came"
-        case .exceedsLimit(let reason): "exceeds a limit of Imprint: \(reason); simplify the model where it was made"
-        case .otherKind(let found, let advice): "is \(found); \(advice)"
+            "the file is damaged or invalid: \(reason). Get the file again from its source"
+        case .exceedsLimit(let reason):
+            "the model exceeds a limit of Imprint: \(reason). Simplify the model before you export it"
+        case .unsuitableModel(let found, let advice): "the file is \(found). \(advice)"
         case .unsupported(let operations):
-            "has operations that Imprint does not have; simplify the model where it was made:\n"
+            "the model has operators that Imprint does not support. Simplify the model before you export it:\n"
                 + operations.map { operation in
                     "  \(operation.operation) \(operation.node.debugDescription)"
                         + (operation.reason.map { ": \($0)" } ?? "")
                 }.joined(separator: "\n")
-        case .network(let node, let error): "cannot be a network here, at \(node.debugDescription): \(error)"
+        case .network(let node, let error): "the network is invalid at \(node.debugDescription): \(error)"
         case .inputSize(let size, let reason):
-            "does not allow an image of \(size): \(reason); leave out --input-size, or choose another"
+            "the network does not support an input size of \(size): \(reason). Choose another size, or keep the size in the "
+                + "file"
         case .outOfMemory(let byteCount):
-            "there is not enough memory to import it: \(SystemMemory.text(byteCount)) are needed at once; close other programs, or raise "
-                + "the limit of memory"
-        case .missing(let what, let advice): "has no \(what); \(advice)"
+            "not enough memory to import the model: it needs \(SystemMemory.text(byteCount)). Close other programs, or raise "
+                + "the memory limit"
+        case .missing(let item, let advice): "the file has no \(item). \(advice)"
         }
     }
 
-    /// The model's result has this shape, so it is not one score for each label.
+    /// The error for a model whose output has this shape instead of one score per label.
     static func notScores(_ shape: [Int?]) -> ImportError.Problem {
         let lengths = shape.map { $0.map(String.init) ?? "?" }.joined(separator: ", ")
-        return .otherKind(
-            found: "a model whose result has the shape [\(lengths)]",
+        return .unsuitableModel(
+            found: "a model whose output has the shape [\(lengths)]",
             advice:
-                "expected one score for each label: Imprint imports image classifiers, not detectors or segmentation "
+                "Expected one score for each label: Imprint imports image classifiers, not detectors or segmentation "
                 + "models")
     }
 
-    /// What is wrong, for a message about something else.
+    /// The problem as a part of another message.
     var reason: String {
         switch self {
         case .malformed(let reason), .exceedsLimit(let reason), .inputSize(_, let reason): reason

@@ -1,12 +1,14 @@
 internal import ImprintCore
 
 extension ImportError.Problem {
-    /// How many arrays of a tensor's numbers there are at a time at most: as read, turned and in the order of the network.
+    /// The greatest number of copies of a tensor that exist at once: decoded, transposed and in the network's layout.
     private static let copies = 3
 
-    /// Checks that a tensor of so many numbers can be read and converted: an array that is refused memory would end the process.
+    /// Checks that there is enough memory to read and convert a tensor with `count` elements.
+    ///
+    /// A failed array allocation would end the process.
     /// - Throws: `ImportError.Problem.outOfMemory`.
-    static func checkMemory(forNumbers count: Int) throws(ImportError.Problem) {
+    static func checkMemory(forElements count: Int) throws(ImportError.Problem) {
         let (byteCount, overflow) = count.multipliedReportingOverflow(by: copies * MemoryLayout<Float>.stride)
         guard !overflow, SystemMemory.allows(byteCount) else { throw .outOfMemory(byteCount: byteCount) }
     }

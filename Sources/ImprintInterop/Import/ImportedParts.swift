@@ -3,30 +3,30 @@ internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// What a format's reader found, before it becomes a model file.
+/// The intermediate result of an importer, from which `ModelImporter` makes a model file.
 struct ImportedParts {
     /// The architecture's name.
     var name: String
     var assembler: NetworkAssembler
-    /// What the model gives back.
+    /// The model's output.
     var output: SourceActivation
     var labels: [String]?
-    /// How photos are prepared; nil if the file does not say.
-    var samples: ModelImporter.SampleRule?
+    /// The input normalization; nil if the file does not specify it.
+    var normalization: ModelImporter.InputNormalization?
     var notes: [String] = []
-    /// What Imprint says of the model, where it wrote the file.
+    /// The metadata of Imprint, if it wrote the file.
     var description: ExportedDescription?
 }
 
 extension ModelImporter {
-    /// The model as a model file.
+    /// Makes a model file.
     func finish(_ found: ImportedParts) throws -> ImportedModel {
         var parts = found
         var notes = found.notes
         let map = parts.output.shape
         let output = try parts.assembler.vector(parts.output, named: "output")
         let ending = parts.assembler.ending(of: parts.output)
-        // Of one number a softmax is always 1.
+        // The softmax of a single logit is always 1.
         let isSingle = output.shape.channels == 1
         let last =
             ending == .logits
@@ -34,31 +34,32 @@ extension ModelImporter {
                 ? parts.assembler.add(Sigmoid(), named: "probabilities", to: [output])
                 : parts.assembler.add(Softmax(), named: "probabilities", to: [output]) : output
         var (network, parameters) = try parts.assembler.finish(last, named: parts.name)
-        guard network.output.channels <= NetworkAssembler.greatestLabelCount else {
+        guard network.output.channels <= NetworkAssembler.maximumLabelCount else {
             throw ImportError.Problem.exceedsLimit(
-                reason: "its result has \(network.output.channels) numbers, expected one for each label, "
-                    + "\(NetworkAssembler.greatestLabelCount) at most")
+                reason: "its output has \(network.output.channels) elements, expected one for each label, "
+                    + "at most \(NetworkAssembler.maximumLabelCount)")
         }
         let channels = network.input.channels
-        let rule = samples ?? found.samples ?? assumedSamples(channels, &notes)
-        let ownRule = SampleRule(
-            mean: try spread(rule.mean, channels, "mean"), scale: try spread(rule.scale, channels, "scale"))
+        let rule = normalization ?? found.normalization ?? defaultNormalization(channels, &notes)
+        let channelNormalization = InputNormalization(
+            mean: try broadcast(rule.mean, channels, "mean"), scale: try broadcast(rule.scale, channels, "scale"))
         var preprocessing = Preprocessing(
             width: network.input.width, height: network.input.height, channels: channels,
             cropAndScale: cropAndScale ?? found.description?.preprocessing.cropAndScale ?? .centerCrop)
-        preprocessing.mean = ownRule.mean
-        preprocessing.scale = ownRule.scale
+        preprocessing.mean = channelNormalization.mean
+        preprocessing.scale = channelNormalization.scale
         if let problem = preprocessing.problem {
-            guard samples == nil else {
-                throw ImportError.Problem.missing(what: "use for \(problem)", advice: "give another --mean or --scale")
+            guard normalization == nil else {
+                throw ImportError.Problem.missing(
+                    item: "valid input normalization: \(problem)", advice: "Set another mean or scale")
             }
-            throw ImportError.Problem.malformed(reason: "it prepares images by \(problem)")
+            throw ImportError.Problem.malformed(reason: "its preprocessing has \(problem)")
         }
         let graph =
             ending == .logits
             ? try Network(name: network.name, input: network.input, nodes: network.nodes.dropLast()) : network
-        if samples == nil, let description = found.description,
-            let known = try description.parameters(from: graph, parameters, rule: ownRule)
+        if normalization == nil, let description = found.description,
+            let known = try description.parameters(from: graph, parameters, rule: channelNormalization)
         {
             (network, parameters) = (description.network, known)
             preprocessing = description.preprocessing
@@ -72,49 +73,49 @@ extension ModelImporter {
                 network: network, parameters: parameters, labels: labels, preprocessing: preprocessing), notes: notes)
     }
 
-    /// What was made of a model's end.
+    /// Notes about the output layer.
     private func notes(on ending: NetworkAssembler.Ending, of shape: TensorShape) -> [String] {
         let end: String? =
             switch ending {
             case .logits where shape.count == 1:
-                "The model ends in one logit; a sigmoid was added, so that it gives a confidence."
-            case .logits: "The model ends in logits; a softmax was added."
-            case .separateProbabilities: "The model ends in a sigmoid: each label has a confidence of its own."
+                "The model outputs one logit; a sigmoid was added to turn it into a confidence."
+            case .logits: "The model outputs logits; a softmax was added."
+            case .separateProbabilities: "The model ends in a sigmoid: each label has an independent confidence."
             case .probabilities: nil
             }
-        let map = "The model gives a map of \(shape); each of its numbers is taken for a label."
+        let map = "The model outputs a feature map of \(shape); each of its elements becomes a label."
         return [end, shape.pixels > 1 ? map : nil].compactMap { $0 }
     }
 
-    /// How samples are prepared where neither the file nor the user says so.
-    private func assumedSamples(_ channels: Int, _ notes: inout [String]) -> SampleRule {
+    /// The input normalization if neither the file nor the user specifies one.
+    private func defaultNormalization(_ channels: Int, _ notes: inout [String]) -> InputNormalization {
         notes.append(
-            "The file does not say how samples become the input; taken as "
-                + (channels == 3 ? "torchvision's models take them" : "0 to 1")
-                + ". Say otherwise with --mean and --scale.")
-        return channels == 3 ? .imageNet : SampleRule(mean: [0], scale: [1 / 255])
+            "The file does not specify the input normalization. Imprint assumes "
+                + (channels == 3 ? "ImageNet's mean and standard deviation, as in torchvision" : "the range 0 to 1")
+                + ". Set a mean and a scale if the model was trained with others.")
+        return channels == 3 ? .imageNet : InputNormalization(mean: [0], scale: [1 / 255])
     }
 
-    private func spread(_ values: [Float], _ channels: Int, _ name: String) throws -> [Float] {
+    private func broadcast(_ values: [Float], _ channels: Int, _ name: String) throws -> [Float] {
         if values.count == channels { return values }
         guard values.count == 1 else {
-            throw ImportError.Problem.otherKind(
+            throw ImportError.Problem.unsuitableModel(
                 found: "a model of images with \(channels) channels",
-                advice: "the \(name) has \(values.count) numbers, expected \(channels == 1 ? "1" : "1 or \(channels)")")
+                advice: "The \(name) has \(values.count) values, expected \(channels == 1 ? "1" : "1 or \(channels)")")
         }
         return Array(repeating: values[0], count: channels)
     }
 
-    /// A label for each output, all different.
+    /// A unique label for each output.
     private func labels(for count: Int, _ found: [String]?, _ notes: inout [String]) throws -> [String] {
         guard let labels = labels ?? found else {
-            notes.append("The file has no labels; they are the outputs' numbers. Say which with --labels.")
+            notes.append("The file has no labels. Imprint uses the output indices; set the labels to name them.")
             return (0..<count).map(String.init)
         }
         guard labels.count == count else {
             throw ImportError.Problem.missing(
-                what: "label for each of its \(count) outputs, but \(labels.count)",
-                advice: "give as many with --labels")
+                item: "label for each of its \(count) outputs, but \(labels.count)",
+                advice: "Set exactly \(count) labels")
         }
         var seen: [String: Int] = [:]
         var taken = Set(labels)
@@ -124,7 +125,7 @@ extension ModelImporter {
             while !taken.insert("\(label) (\(number))").inserted { number += 1 }
             return "\(label) (\(number))"
         }
-        if different != labels { notes.append("Labels that are there more than once have numbers now.") }
+        if different != labels { notes.append("Duplicate labels were numbered.") }
         return different
     }
 
@@ -133,7 +134,7 @@ extension ModelImporter {
         var importer: ONNXImporter
         let output: SourceActivation
         do {
-            importer = try ONNXImporter(model, size: inputSize, isBlueFirst: samples?.isBlueFirst ?? false)
+            importer = try ONNXImporter(model, size: inputSize, isBGR: normalization?.isBGR ?? false)
             output = try importer.run(model.graph)
         } catch let problem as ImportError.Problem {
             throw model.explanation(of: problem) ?? problem
@@ -141,17 +142,17 @@ extension ModelImporter {
         let description = ExportedDescription(model.metadata)
         let takesSamples = model.metadata["imprint.input"] == "samples"
         let parts = ImportedParts(
-            // The graph's name is mostly the exporter's.
+            // The graph name usually names the exporter, not the model.
             name: URL(filePath: file.path).deletingPathExtension().lastPathComponent, assembler: importer.assembler,
             output: output, labels: nil,
-            samples: takesSamples || importer.takesBytes
-                ? SampleRule(mean: [0], scale: [1])
-                : description.map { SampleRule(mean: $0.preprocessing.mean, scale: $0.preprocessing.scale) },
+            normalization: takesSamples || importer.takesBytes
+                ? InputNormalization(mean: [0], scale: [1])
+                : description.map { InputNormalization(mean: $0.preprocessing.mean, scale: $0.preprocessing.scale) },
             notes: model.graph.outputs.count < 2
                 ? []
                 : [
-                    "The model has \(model.graph.outputs.count) results, "
-                        + "of which the first, \(model.graph.outputs[0].name.debugDescription), is taken."
+                    "The model has \(model.graph.outputs.count) outputs. "
+                        + "Imprint uses the first, \(model.graph.outputs[0].name.debugDescription)."
                 ], description: description)
         let isMap = description == nil && !output.isFlat
         do {
@@ -164,16 +165,16 @@ extension ModelImporter {
     func readCaffe(_ file: MappedFile) throws -> ImportedModel {
         guard let prototxt else {
             throw ImportError.Problem.missing(
-                what: "architecture, for it is the weights of a Caffe model",
-                advice: "name its deploy.prototxt with --prototxt")
+                item: "architecture, because a .caffemodel contains only weights",
+                advice: "Import it together with its deploy.prototxt")
         }
         let text = try MappedFile(contentsOf: prototxt)
-        guard text.count <= TextMessage.greatestLength else {
+        guard text.count <= TextMessage.maximumLength else {
             throw ImportError(
                 path: text.path,
                 problem: .malformed(
                     reason:
-                        "it has \(text.count) bytes, expected a deploy.prototxt of \(TextMessage.greatestLength) at most"
+                        "it has \(text.count) bytes, expected a deploy.prototxt of at most \(TextMessage.maximumLength)"
                 )
             )
         }
@@ -186,16 +187,16 @@ extension ModelImporter {
         let layers = try CaffeImporter.layers(of: net)
         var importer = try CaffeImporter(net, layers, CaffeWeights(file), size: inputSize)
         let output = try importer.run(layers)
-        let hasColours = importer.assembler.input.channels == 3
+        let isColor = importer.assembler.input.channels == 3
         return try finish(
             ImportedParts(
                 name: net.word("name") ?? "caffe", assembler: importer.assembler, output: output, labels: nil,
-                // The means of ImageNet's photos that came with Caffe's own models.
-                samples: hasColours ? SampleRule(mean: [123, 117, 104], scale: [1]) : nil,
-                notes: hasColours && samples == nil
+                // The ImageNet channel means that Caffe's own models use.
+                normalization: isColor ? InputNormalization(mean: [123, 117, 104], scale: [1]) : nil,
+                notes: isColor && normalization == nil
                     ? [
-                        "A prototxt does not say what is subtracted from photos; taken as 104, 117 and 123 from blue, green and red. "
-                            + "Say otherwise with --mean and --scale."
+                        "A prototxt does not specify the input normalization. Imprint subtracts 104, 117 and 123 from blue, "
+                            + "green and red. Set a mean and a scale if the model was trained with others."
                     ] : []))
     }
 }

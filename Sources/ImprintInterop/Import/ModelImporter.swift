@@ -3,7 +3,7 @@ public import ImprintImages
 public import ImprintModel
 public import ImprintNetwork
 
-/// Reads models of other programs: ONNX, Core ML and Caffe.
+/// Imports models from ONNX, Core ML and Caffe files.
 ///
 /// ```swift
 /// var importer = ModelImporter()
@@ -12,69 +12,71 @@ public import ImprintNetwork
 /// try model.weights.write(to: URL(filePath: "model.imprint"))
 /// ```
 public struct ModelImporter: Sendable {
-    /// Height and width of the network's input, instead of those in the file; `nil` for those.
+    /// The height and width of the network's input; `nil` for the size in the file.
     public var inputSize: Size2D?
-    /// The architecture of a Caffe model.
+    /// The architecture (`deploy.prototxt`) of a Caffe model.
     public var prototxt: URL?
-    /// The labels, in the order of the outputs, where the file has none or others are wanted.
+    /// The labels in the order of the outputs; `nil` for the labels in the file.
     public var labels: [String]?
-    /// How photos become the network's input, where the file does not say or something else is wanted.
-    public var samples: SampleRule?
-    /// How a photo is fitted into the input; `nil` for what a file that Imprint exported says, else the centre.
+    /// The input normalization; `nil` for the normalization in the file.
+    public var normalization: InputNormalization?
+    /// The crop and scale mode; `nil` for the mode in a file that Imprint exported, otherwise a centre crop.
     public var cropAndScale: CropAndScale?
 
-    /// Makes an importer that takes all from the file.
+    /// Creates an importer that reads all settings from the file.
     public init() {}
 
-    /// How samples 0…255 become the network's input, (sample − mean) · scale.
-    public struct SampleRule: Hashable, Sendable {
-        /// What is subtracted: one number, or one a channel (red, green, blue).
+    /// The conversion of samples 0…255 to the network's input: (sample − mean) · scale.
+    public struct InputNormalization: Hashable, Sendable {
+        /// The mean to subtract: one value, or one per channel (red, green, blue).
         public var mean: [Float]
-        /// What the difference is multiplied by: one number, or one a channel.
+        /// The factor after the subtraction: one value, or one per channel.
         public var scale: [Float]
-        /// Whether the network takes blue first.
-        public var isBlueFirst: Bool
+        /// Whether the network expects the channel order BGR.
+        public var isBGR: Bool
 
-        /// Makes a rule.
-        public init(mean: [Float], scale: [Float], isBlueFirst: Bool = false) {
+        /// Creates an input normalization.
+        public init(mean: [Float], scale: [Float], isBGR: Bool = false) {
             self.mean = mean
             self.scale = scale
-            self.isBlueFirst = isBlueFirst
+            self.isBGR = isBGR
         }
 
-        /// What torchvision's models take: 0…1 less the mean of ImageNet's photos, divided by their deviation.
-        public static let imageNet = SampleRule(
+        /// The normalization of torchvision's models: 0…1 minus the ImageNet mean, divided by its standard deviation.
+        public static let imageNet = InputNormalization(
             mean: [123.675, 116.28, 103.53], scale: [1 / 58.395, 1 / 57.12, 1 / 57.375])
     }
 
-    /// Reads a model.
-    /// - Parameter url: An ONNX file, a Core ML file or package, or the weights of a Caffe model whose architecture is `prototxt`.
-    /// - Throws: `ImportError` if it cannot be a model here, `FileError` if it cannot be read.
+    /// Imports a model.
+    ///
+    /// - Parameter url: An ONNX file, a Core ML file or package, or the weights of a Caffe model whose architecture is
+    ///   `prototxt`.
+    /// - Throws: `ImportError` if Imprint cannot import the model, `FileError` if the file is unreadable.
     public func read(_ url: URL) throws -> ImportedModel {
         let path = url.path(percentEncoded: false)
         do {
-            return try readWhole(url)
+            return try importModel(url)
         } catch let problem as ImportError.Problem {
-            throw ImportError(path: path, problem: isOfSize(problem, url) ?? problem)
+            throw ImportError(path: path, problem: inputSizeProblem(problem, url) ?? problem)
         } catch NetworkError.outOfMemory(let bytes) {
             throw ImportError(path: path, problem: .outOfMemory(byteCount: bytes))
         } catch let error as NetworkError {
             throw ImportError(path: path, problem: .network(node: "the network", error))
-        } catch let problem as WireProblem {
+        } catch let problem as WireError {
             throw ImportError(path: path, problem: .malformed(reason: "\(problem)"))
         }
     }
 
-    /// What is wrong where the model can be read with an image of its own size.
-    private func isOfSize(_ problem: ImportError.Problem, _ url: URL) -> ImportError.Problem? {
+    /// The error for a rejected input size, if the import succeeds with the size in the file.
+    private func inputSizeProblem(_ problem: ImportError.Problem, _ url: URL) -> ImportError.Problem? {
         guard let inputSize else { return nil }
         if case .outOfMemory = problem { return nil }
         var own = self
         own.inputSize = nil
-        return (try? own.readWhole(url)).map { _ in .inputSize(inputSize, reason: problem.reason) }
+        return (try? own.importModel(url)).map { _ in .inputSize(inputSize, reason: problem.reason) }
     }
 
-    private func readWhole(_ url: URL) throws -> ImportedModel {
+    private func importModel(_ url: URL) throws -> ImportedModel {
         let package = try CoreMLPackage(url)
         let file = try MappedFile(contentsOf: package.model)
         let kind = try ModelKind(file)
@@ -88,51 +90,53 @@ public struct ModelImporter: Sendable {
 }
 
 extension ModelImporter {
-    /// - Throws: `ImportError.Problem.otherKind` if options are for models of another kind.
+    /// - Throws: `ImportError.Problem.unsuitableModel` if an option does not apply to this kind of model.
     private func checkOptions(for kind: ModelKind) throws {
         if kind != .caffe && prototxt != nil {
-            throw ImportError.Problem.otherKind(
-                found: "\(kind.rawValue), which has its architecture in it", advice: "leave out --prototxt")
+            throw ImportError.Problem.unsuitableModel(
+                found: "\(kind.rawValue), which contains its architecture", advice: "Import it without a prototxt")
         }
-        if kind == .caffe && samples?.isBlueFirst == true {
-            throw ImportError.Problem.otherKind(
-                found: "a Caffe model, which takes blue first as it is", advice: "leave out --bgr")
+        if kind == .caffe && normalization?.isBGR == true {
+            throw ImportError.Problem.unsuitableModel(
+                found: "a Caffe model, whose channel order is always BGR", advice: "Import it without the BGR setting")
         }
     }
 }
 
-/// What was made of a model of another program.
+/// A model that was imported from another format.
 public struct ImportedModel: Sendable {
     /// The model.
     public let weights: ModelFile
-    /// What the file does not say and was assumed, in sentences.
+    /// Assumptions about settings that the file does not specify, as sentences.
     public let notes: [String]
 }
 
-/// The formats, told apart by what the files hold.
+/// The source formats, which are detected by content.
 enum ModelKind: String {
     case onnx = "an ONNX model"
     case coreML = "a Core ML model"
     case caffe = "a Caffe model"
 
-    /// - Throws: `ImportError.Problem.unknownFormat` if it is none of them.
+    /// Detects the format of a file.
+    ///
+    /// - Throws: `ImportError.Problem.unknownFormat` if the format is not supported.
     init(_ file: MappedFile) throws {
         if CaffeWeights.isHDF5(file) {
             self = .caffe
             return
         }
-        var numbers: [Int: Bool] = [:]
+        var fields: [Int: Bool] = [:]
         do {
-            try WireMessage(file).forEachField { numbers[$0.number] = $0.isPacked }
+            try WireMessage(file).forEachField { fields[$0.number] = $0.isPacked }
         } catch {
             throw ImportError.Problem.unknownFormat
         }
-        // A version or a name comes first; then graph and operators, a kind of model, or layers.
-        if numbers[7] == true, numbers[8] == true || numbers[1] == false {
+        // The first field is a version or a name. ONNX has a graph and opsets, Core ML a model type, Caffe layers.
+        if fields[7] == true, fields[8] == true || fields[1] == false {
             self = .onnx
-        } else if numbers[1] == false, numbers[2] == true, numbers.keys.contains(where: { $0 >= 200 }) {
+        } else if fields[1] == false, fields[2] == true, fields.keys.contains(where: { $0 >= 200 }) {
             self = .coreML
-        } else if numbers[1] ?? true, numbers[100] == true || numbers[2] == true {
+        } else if fields[1] ?? true, fields[100] == true || fields[2] == true {
             self = .caffe
         } else {
             throw ImportError.Problem.unknownFormat

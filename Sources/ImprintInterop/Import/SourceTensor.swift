@@ -2,17 +2,17 @@ internal import ImprintNetwork
 
 /// A tensor of a model that is being imported.
 enum SourceTensor {
-    /// Known numbers: weights, and shapes that the model computes.
+    /// A constant: weights, or shapes that the graph computes.
     case constant(Constant)
-    /// What the network computes of an image.
+    /// A tensor that depends on the image.
     case activation(SourceActivation)
 }
 
-/// Known numbers, in row-major order.
+/// A constant tensor in row-major order.
 struct Constant {
-    /// The lengths of the axes, the slowest first.
+    /// The lengths of the axes, slowest first.
     let shape: [Int]
-    /// The numbers.
+    /// The elements.
     let values: Values
 
     enum Values {
@@ -30,7 +30,7 @@ struct Constant {
         values = .integers(integers)
     }
 
-    /// The memory that the numbers take.
+    /// The size of the elements in memory.
     var byteCount: Int {
         switch values {
         case .floats(let values): values.count * MemoryLayout<Float>.stride
@@ -45,7 +45,7 @@ struct Constant {
         }
     }
 
-    /// The numbers as floating-point ones.
+    /// The elements as floating-point values.
     var floats: [Float] {
         switch values {
         case .floats(let values): values
@@ -53,7 +53,7 @@ struct Constant {
         }
     }
 
-    /// The numbers as whole ones; nil if one is none.
+    /// The elements as integers; nil if an element is not an integer.
     var integers: [Int]? {
         switch values {
         case .integers(let values): return values
@@ -64,30 +64,30 @@ struct Constant {
     }
 }
 
-/// What the node of a network computes of an image, as the source's formats see it: with a batch, and axes in another order.
+/// The output of a network node as the source format sees it: with a batch axis, and with axes in another order.
 ///
-/// The network's own order is height, width, channels, channels fastest. Moving axes, dropping those of length 1 and flattening change nothing but
-/// this description, until a layer needs the numbers in an order of its own.
+/// The network's memory layout is height, width, channels (channels fastest). Transposing, squeezing and flattening only change
+/// this description, until a layer needs the elements in a different order.
 struct SourceActivation: Hashable {
     /// The node that computes it; `Network.inputName` for the image.
     let node: String
-    /// The shape of its result.
+    /// The shape of its output.
     let shape: TensorShape
-    /// What each axis of the source's tensor is, the slowest first.
+    /// The meaning of each axis of the source's tensor, slowest first.
     var axes: [Axis]
 
     enum Axis: Hashable, CustomStringConvertible {
-        /// The image's place in a batch, of which the source sees one.
+        /// The batch axis, of length 1.
         case batch
         case height, width, channels
-        /// An axis of length 1 that stands for nothing.
+        /// An axis of length 1 without a meaning.
         case unit
-        /// All numbers of an image in one axis, in the order of these, the slowest first.
+        /// Several axes flattened into one, slowest first.
         case flat([Axis])
-        /// One of the axes that the channels are divided into, as groups of so many are; the slowest of `lengths` first.
+        /// One of the axes that a reshape splits the channels into; `lengths` has the slowest first.
         case part(Int, of: [Int])
 
-        /// A word for messages.
+        /// The name in messages.
         var description: String {
             switch self {
             case .batch: "batch"
@@ -96,15 +96,15 @@ struct SourceActivation: Hashable {
             case .channels: "channels"
             case .unit: "1"
             case .flat(let parts): parts.map(\.description).joined(separator: " x ")
-            case .part(let place, let lengths): "part \(place + 1) of \(lengths.count) of the channels"
+            case .part(let index, let lengths): "part \(index + 1) of \(lengths.count) of the channels"
             }
         }
     }
 
-    /// The lengths of the axes, the slowest first.
+    /// The lengths of the axes, slowest first.
     var dimensions: [Int] { axes.map { length(of: $0) } }
 
-    /// How many numbers an axis has.
+    /// The length of an axis.
     func length(of axis: Axis) -> Int {
         switch axis {
         case .batch, .unit: 1
@@ -112,36 +112,36 @@ struct SourceActivation: Hashable {
         case .width: shape.width
         case .channels: shape.channels
         case .flat(let parts): parts.reduce(1) { $0 * length(of: $1) }
-        case .part(let place, let lengths): lengths[place]
+        case .part(let index, let lengths): lengths[index]
         }
     }
 
-    /// The axes that have more than one number, the slowest first.
+    /// The axes longer than 1, slowest first.
     var longAxes: [Axis] {
         axes.flatMap { axis in
             if case .flat(let parts) = axis { parts } else { [axis] }
         }.filter { length(of: $0) > 1 }
     }
 
-    /// Whether all values lie along one axis.
+    /// Whether one axis contains all values.
     var isFlat: Bool { shape.count == 1 || axes.contains { length(of: $0) == shape.count } }
 
     /// The axes' names, for messages.
-    var axesInWords: String { axes.map { "\($0)" }.joined(separator: ", ") }
+    var axisNames: String { axes.map { "\($0)" }.joined(separator: ", ") }
 
-    /// Whether an image is one vector: channels alone are more than 1, and in their own order.
+    /// Whether an image is one vector: only channels are longer than 1, and they are in order.
     var isVector: Bool { shape.pixels == 1 && longAxes.allSatisfy { $0 == .channels } }
 
-    /// The same with axes of length 1 in front, up to `rank` axes in all.
+    /// The activation with leading axes of length 1, up to `rank` axes in total.
     func padded(toRank rank: Int) -> SourceActivation {
         var result = self
         result.axes.insert(contentsOf: Array(repeating: .unit, count: max(0, rank - axes.count)), at: 0)
         return result
     }
 
-    /// The same with the axis at `index` as the channels; `nil` if other values than the channels lie along it.
+    /// The activation with the axis at `index` as the channels; `nil` if that axis contains other values.
     ///
-    /// Axes of length 1 carry no information: if the network has one channel, any of them can be the axis of the channels.
+    /// If the network has one channel, any axis of length 1 can be the channel axis.
     func withChannels(at index: Int) -> SourceActivation? {
         guard axes[index] == .channels || (length(of: axes[index]) == 1 && shape.channels == 1) else { return nil }
         var result = self
@@ -150,9 +150,9 @@ struct SourceActivation: Hashable {
         return result
     }
 
-    /// The place of an axis that the source counts from the front, or from the end where negative; nil if there is none.
-    func place(ofAxis axis: Int) -> Int? {
-        let place = axis < 0 ? axis + axes.count : axis
-        return axes.indices.contains(place) ? place : nil
+    /// The index of an axis that is counted from the end if negative; nil if it is out of range.
+    func index(ofAxis axis: Int) -> Int? {
+        let index = axis < 0 ? axis + axes.count : axis
+        return axes.indices.contains(index) ? index : nil
     }
 }

@@ -2,27 +2,27 @@ internal import Foundation
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// Operators that are computed where their inputs are known: how exporters find out shapes.
+/// Constant folding: operators that are computed during the import if their inputs are constant, such as shape arithmetic.
 extension ONNXImporter {
-    /// More numbers than any shape has.
+    /// The maximum number of elements of a folded constant, unless an input is larger.
     ///
-    /// A result has at most as many, or as the largest input: a few bytes cannot ask for all memory.
-    private static let greatestCount = 1 << 16
+    /// It exceeds the size of any shape, and prevents that a few bytes exhaust memory.
+    private static let maximumCount = 1 << 16
 
-    /// The result; nil if the operator is none of these, or an input is not known.
+    /// The folded constant; nil if the operator cannot be folded, or an input is not constant.
     func computed(_ node: ONNXModel.Node) throws -> Constant? {
         if node.operation == "Shape" { return try shape(node) }
         guard Self.computable.contains(node.operation) else { return nil }
         var inputs: [Constant] = []
-        for place in node.inputs.indices where has(place, node) {
-            guard case .constant(let constant) = try input(place, node) else { return nil }
+        for index in node.inputs.indices where hasInput(index, node) {
+            guard case .constant(let constant) = try input(index, node) else { return nil }
             inputs.append(constant)
         }
-        let limit = inputs.reduce(Self.greatestCount) { max($0, $1.count) }
+        let limit = inputs.reduce(Self.maximumCount) { max($0, $1.count) }
         guard let result = try compute(node, inputs, limit), let count = elementCount(result.shape), count <= limit,
-            result.shape.count <= NetworkAssembler.greatestRank
+            result.shape.count <= NetworkAssembler.maximumRank
         else {
-            throw unsupported(node, "of \(inputs.map(\.shape))")
+            throw unsupported(node, "inputs of \(inputs.map(\.shape))")
         }
         return result
     }
@@ -34,10 +34,10 @@ extension ONNXImporter {
         "Reciprocal",
     ]
 
-    /// - Parameter limit: How many numbers the result may have.
+    /// - Parameter limit: The maximum number of elements of the result.
     private func compute(_ node: ONNXModel.Node, _ inputs: [Constant], _ limit: Int) throws -> Constant? {
         switch node.operation {
-        case "Constant": return try written(node)
+        case "Constant": return try constantValue(node)
         case "Identity": return inputs.first
         case "ConstantOfShape": return try filled(node, inputs.first?.integers)
         case "Cast": return cast(node, inputs.first)
@@ -67,23 +67,23 @@ extension ONNXImporter {
         }
     }
 
-    /// What Shape gives: known although the image is not; a batch has one image.
+    /// The output of Shape, which is constant even for an activation; the batch has one image.
     private func shape(_ node: ONNXModel.Node) throws -> Constant {
         let all =
             switch try input(0, node) {
             case .constant(let constant): constant.shape
             case .activation(let activation): activation.dimensions
             }
-        func place(_ name: String, _ usual: Int) -> Int {
+        func index(_ name: String, _ usual: Int) -> Int {
             let given = node.attributes[name]?.integer ?? usual
             return min(max(given < 0 ? given + all.count : given, 0), all.count)
         }
-        let (start, end) = (place("start", 0), place("end", all.count))
+        let (start, end) = (index("start", 0), index("end", all.count))
         let part = start < end ? Array(all[start..<end]) : []
         return Constant(shape: [part.count], integers: part)
     }
 
-    private func written(_ node: ONNXModel.Node) throws -> Constant? {
+    private func constantValue(_ node: ONNXModel.Node) throws -> Constant? {
         let attributes = node.attributes
         if let float = attributes["value_float"]?.float { return Constant(shape: [], floats: [float]) }
         if let integer = attributes["value_int"]?.integer { return Constant(shape: [], integers: [integer]) }
@@ -95,7 +95,7 @@ extension ONNXImporter {
     }
 
     private func filled(_ node: ONNXModel.Node, _ shape: [Int]?) throws -> Constant? {
-        guard let shape, let count = elementCount(shape), count <= Self.greatestCount else { return nil }
+        guard let shape, let count = elementCount(shape), count <= Self.maximumCount else { return nil }
         guard let value = try node.attributes["value"]?.tensor?.constant() else {
             return Constant(shape: shape, floats: Array(repeating: 0, count: count))
         }
@@ -119,16 +119,16 @@ extension ONNXImporter {
     }
 
     private func gathered(_ node: ONNXModel.Node, _ inputs: [Constant], _ limit: Int) -> Constant? {
-        guard inputs.count == 2, let places = inputs[1].integers else { return nil }
+        guard inputs.count == 2, let indices = inputs[1].integers else { return nil }
         let axis = node.attributes["axis"]?.integer ?? 0
-        return inputs[0].gathered(places, along: axis, shape: inputs[1].shape, upTo: limit)
+        return inputs[0].gathered(indices, along: axis, shape: inputs[1].shape, upTo: limit)
     }
 
     private func sliced(_ node: ONNXModel.Node, _ constant: Constant?, _ limit: Int) throws -> Constant? {
         guard var result = constant else { return nil }
         for part in try slices(node, of: result.shape) {
-            let places = Array(part.places)
-            guard let next = result.gathered(places, along: part.axis, shape: [places.count], upTo: limit) else {
+            let indices = Array(part.indices)
+            guard let next = result.gathered(indices, along: part.axis, shape: [indices.count], upTo: limit) else {
                 return nil
             }
             result = next
@@ -138,8 +138,8 @@ extension ONNXImporter {
 }
 
 extension ONNXImporter {
-    /// The places along each axis that Slice takes; its limits were attributes up to version 9.
-    func slices(_ node: ONNXModel.Node, of dimensions: [Int]) throws -> [(axis: Int, places: StrideTo<Int>)] {
+    /// The indices along each axis that Slice selects; its bounds are attributes up to opset 9.
+    func slices(_ node: ONNXModel.Node, of dimensions: [Int]) throws -> [(axis: Int, indices: StrideTo<Int>)] {
         guard let starts = try integers("starts", orInput: 1, node), let ends = try integers("ends", orInput: 2, node)
         else {
             throw ImportError.Problem.malformed(reason: "\(node.name) (Slice) has no starts and ends")
@@ -148,67 +148,68 @@ extension ONNXImporter {
         let steps = try constant(4, node)?.integers ?? starts.map { _ in 1 }
         guard axes.count == starts.count, ends.count == starts.count, steps.count == starts.count else {
             throw ImportError.Problem.malformed(
-                reason: "\(node.name) (Slice) has starts, ends, axes and steps of different numbers")
+                reason: "\(node.name) (Slice) has starts, ends, axes and steps of different lengths")
         }
-        return try axes.indices.map { place in
-            let axis = axes[place] < 0 ? axes[place] + dimensions.count : axes[place]
-            guard dimensions.indices.contains(axis), steps[place] != 0, steps[place].magnitude < 1 << 32 else {
-                throw ImportError.Problem.malformed(reason: "\(node.name) (Slice) has an axis or step that cannot be")
+        return try axes.indices.map { index in
+            let axis = axes[index] < 0 ? axes[index] + dimensions.count : axes[index]
+            guard dimensions.indices.contains(axis), steps[index] != 0, steps[index].magnitude < 1 << 32 else {
+                throw ImportError.Problem.malformed(reason: "\(node.name) (Slice) has an invalid axis or step")
             }
-            let (length, step) = (dimensions[axis], steps[place])
+            let (length, step) = (dimensions[axis], steps[index])
             func limited(_ value: Int, _ range: ClosedRange<Int>) -> Int {
                 min(max(value < 0 ? value &+ length : value, range.lowerBound), range.upperBound)
             }
-            let places =
+            let indices =
                 step > 0
-                ? stride(from: limited(starts[place], 0...length), to: limited(ends[place], 0...length), by: step)
+                ? stride(from: limited(starts[index], 0...length), to: limited(ends[index], 0...length), by: step)
                 : stride(
-                    from: limited(starts[place], 0...max(length - 1, 0)),
-                    // Before the first is written as a number so small that it is so from the end too.
-                    to: ends[place] < -length ? -1 : limited(ends[place], 0...max(length - 1, 0)), by: step)
-            return (axis, places)
+                    from: limited(starts[index], 0...max(length - 1, 0)),
+                    // Exporters express the end before the first element as a very small number.
+                    to: ends[index] < -length ? -1 : limited(ends[index], 0...max(length - 1, 0)), by: step)
+            return (axis, indices)
         }
     }
 
-    /// The shape that Reshape, Squeeze, Unsqueeze or Flatten gives a tensor.
+    /// The output shape of Reshape, Squeeze, Unsqueeze or Flatten.
     func dimensions(of node: ONNXModel.Node, _ old: [Int]) throws -> [Int] {
-        func places(_ axes: [Int], of count: Int) throws -> Set<Int> {
-            let places = Set(axes.map { $0 < 0 ? $0 &+ count : $0 })
-            guard places.count == axes.count, places.allSatisfy({ (0..<count).contains($0) }) else {
+        func indices(_ axes: [Int], of count: Int) throws -> Set<Int> {
+            let indices = Set(axes.map { $0 < 0 ? $0 &+ count : $0 })
+            guard indices.count == axes.count, indices.allSatisfy({ (0..<count).contains($0) }) else {
                 throw ImportError.Problem.malformed(
-                    reason: "\(node.name) (\(node.operation)) has the axes \(axes) of \(old)")
+                    reason: "\(node.name) (\(node.operation)) has the axes \(axes) for a tensor \(old)")
             }
-            return places
+            return indices
         }
         switch node.operation {
         case "Squeeze":
             guard let axes = try integers("axes", orInput: 1, node) else { return old.filter { $0 != 1 } }
-            let gone = try places(axes, of: old.count)
+            let gone = try indices(axes, of: old.count)
             return old.indices.filter { !gone.contains($0) }.map { old[$0] }
         case "Unsqueeze":
             let axes = try integers("axes", orInput: 1, node) ?? []
             let count = old.count + axes.count
-            let new = try places(axes, of: count)
+            let new = try indices(axes, of: count)
             var rest = old[...]
             return (0..<count).map { new.contains($0) ? 1 : rest.removeFirst() }
         case "Flatten":
             let axis = node.attributes["axis"]?.integer ?? 1
-            let place = axis < 0 ? axis + old.count : axis
-            guard (0...old.count).contains(place) else {
-                throw ImportError.Problem.malformed(reason: "\(node.name) (Flatten) has the axis \(axis) of \(old)")
+            let index = axis < 0 ? axis + old.count : axis
+            guard (0...old.count).contains(index) else {
+                throw ImportError.Problem.malformed(
+                    reason: "\(node.name) (Flatten) has the axis \(axis) for a tensor \(old)")
             }
-            return [old[..<place].reduce(1, *), old[place...].reduce(1, *)]
+            return [old[..<index].reduce(1, *), old[index...].reduce(1, *)]
         default:
             guard var new = try integers("shape", orInput: 1, node) else {
                 throw ImportError.Problem.malformed(reason: "\(node.name) (Reshape) has no shape")
             }
             let copiesZero = (node.attributes["allowzero"]?.integer ?? 0) == 0
-            for place in new.indices where new[place] == 0 && copiesZero {
-                guard old.indices.contains(place) else {
+            for index in new.indices where new[index] == 0 && copiesZero {
+                guard old.indices.contains(index) else {
                     throw ImportError.Problem.malformed(
-                        reason: "\(node.name) (Reshape) copies an axis that \(old) has not")
+                        reason: "\(node.name) (Reshape) copies an axis that the tensor \(old) does not have")
                 }
-                new[place] = old[place]
+                new[index] = old[index]
             }
             let known = checkedProduct(new.filter { $0 != -1 })
             guard let known, let all = checkedProduct(old), new.allSatisfy({ $0 >= -1 }),
@@ -225,17 +226,17 @@ extension ONNXImporter {
     }
 }
 
-/// How many numbers a tensor of these lengths has; nil if they cannot be counted, or an empty one claims lengths that are not small.
+/// The number of elements of a tensor; nil on overflow, or if an empty tensor has very long other axes.
 ///
-/// Whatever walks along the axes of an empty tensor is done in no time then, too.
+/// The limit for empty tensors bounds loops over their axes.
 func elementCount(_ shape: [Int]) -> Int? {
     guard let count = checkedProduct(shape) else { return nil }
     return count > 0 || shape.filter({ $0 != 0 }).reduce(1, *) <= 1 << 16 ? count : nil
 }
 
-/// The product; nil if it is beyond what can be counted, also without factors of 0, or a factor is negative.
+/// The product of the factors; nil if a factor is negative, or if the product of the non-zero factors overflows.
 ///
-/// So the product of any of the factors can be counted too.
+/// The product of any subset of the factors cannot overflow either.
 func checkedProduct(_ factors: [Int]) -> Int? {
     var product = 1
     for factor in factors where factor != 0 {

@@ -2,14 +2,14 @@ public import Foundation
 public import ImprintModel
 internal import ImprintNetwork
 
-/// How a model is written as ONNX.
+/// Options for the ONNX export.
 public struct ONNXOptions: Sendable {
-    /// How weights of convolutions and dense layers are stored; if it is float16, a node `Cast` makes float32 of each.
+    /// The precision of convolution and dense weights; a `Cast` node converts float16 weights to float32.
     public var precision: Safetensors.Precision
-    /// Whether the graph begins with (sample − mean) · scale and takes samples 0…255, instead of what comes of that.
+    /// Whether the graph includes the normalization (sample − mean) · scale, and takes samples 0…255 as its input.
     public var containsPreprocessing: Bool
 
-    /// Makes options.
+    /// Creates options.
     public init(precision: Safetensors.Precision = .float32, containsPreprocessing: Bool = false) {
         self.precision = precision
         self.containsPreprocessing = containsPreprocessing
@@ -17,34 +17,35 @@ public struct ONNXOptions: Sendable {
 }
 
 extension ModelFile {
-    /// Writes the model as ONNX (operator set 13, or 17 with a `LayerNormalization`, IR version 8) at `url`, which is replaced
-    /// as `AtomicFile` does it.
+    /// Writes the model as an ONNX file, which atomically replaces the file at `url`.
     ///
-    /// The graph takes "input" [batch, channels, height, width], RGB or grey, and gives [batch, labels]. Labels, preprocessing and
-    /// network are in the metadata as JSON: `imprint.labels`, `imprint.preprocessing`, `imprint.network`; `imprint.input` is
-    /// "samples" where the graph contains the preprocessing, else "normalized". Equal content gives equal bytes.
-    /// - Throws: `ExportError` if ONNX cannot express the model, `ModelFileError` where labels and network do not match or a
-    ///   parameter is not finite, `FileError` where the file cannot be written.
+    /// The file has IR version 8 and opset 13, or opset 17 if the network has a `LayerNormalization`. The input "input" has the
+    /// shape [batch, channels, height, width], RGB or grey, and the output has the shape [batch, labels]. The metadata contains
+    /// labels, preprocessing and network as JSON: `imprint.labels`, `imprint.preprocessing`, `imprint.network`. `imprint.input`
+    /// is "samples" if the graph contains the preprocessing, otherwise "normalized". Equal models produce equal bytes.
+    ///
+    /// - Throws: `ExportError` if ONNX cannot express the model, `ModelFileError` if labels and network do not match or a
+    ///   parameter is not finite, `FileError` if the file cannot be written.
     public func writeONNX(to url: URL, options: ONNXOptions = ONNXOptions()) throws {
-        try writeExport(to: url) { () throws -> WrittenMessage in
+        try writeExport(to: url) { () throws -> MessageBuilder in
             var exporter = ONNXExporter(ExportedModel(self, precision: options.precision), options)
             return try exporter.message()
         }
     }
 }
 
-/// What makes an ONNX model of a classifier.
+/// Converts a classifier to an ONNX model.
 struct ONNXExporter {
-    /// A result: [N, C, H, W], or flat [N, C].
+    /// A tensor of the graph: [N, C, H, W], or flat [N, C].
     struct Value {
         let name: String
         let shape: TensorShape
         let isFlat: Bool
     }
 
-    /// A node on its way: its place, what it reads and the name of its result.
+    /// A node to export, with its index, its inputs and the name of its output.
     struct Step {
-        let place: Int
+        let index: Int
         let inputs: [Value]
         let shape: TensorShape
         let output: String
@@ -54,8 +55,9 @@ struct ONNXExporter {
     private let options: ONNXOptions
     var graph: ONNXGraph
     private var values: [Value] = []
-    /// Results of which another form was asked for, by name, and that form.
+    /// The flattened form of tensors by name, if another node requested it.
     private var flat: [String: Value] = [:]
+    /// The [N, C, H, W] form of flat tensors by name, if another node requested it.
     private var images: [String: Value] = [:]
 
     init(_ model: ExportedModel, _ options: ONNXOptions) {
@@ -65,7 +67,7 @@ struct ONNXExporter {
     }
 
     /// The message ModelProto.
-    mutating func message() throws -> WrittenMessage {
+    mutating func message() throws -> MessageBuilder {
         let output = try addLayers()
         let input = model.network.input
         var graph = graph.message(
@@ -77,11 +79,11 @@ struct ONNXExporter {
             ),
             output: (output.name, [.name("batch"), .number(output.shape.channels)]))
         graph.add(10, "Image classifier exported by Imprint. " + inputText)
-        var message = WrittenMessage()
+        var message = MessageBuilder()
         message.add(1, 8)
         message.add(2, "Imprint")
         message.add(7, graph)
-        var operators = WrittenMessage()
+        var operators = MessageBuilder()
         operators.add(1, "")
         operators.add(2, model.network.nodes.contains { $0.layer is LayerNormalization } ? 17 : 13)
         message.add(8, operators)
@@ -93,24 +95,24 @@ struct ONNXExporter {
 
     private var inputText: String {
         let colors = model.network.input.channels == 1 ? "grey" : "red, green and blue"
-        let numbers =
+        let range =
             options.containsPreprocessing ? "samples, 0 to 255" : "(sample - mean) * scale of samples, 0 to 255"
-        return "Takes \(numbers), in sRGB, \(colors), rows from the top; see imprint.preprocessing in the metadata."
+        return "Takes \(range), in sRGB, \(colors), rows from the top; see imprint.preprocessing in the metadata."
     }
 
-    /// Adds all nodes; gives the model's result, flat.
+    /// Adds all nodes, and returns the flat output of the model.
     private mutating func addLayers() throws(ExportError.Problem) -> Value {
         let input = normalizedInput()
         var unsupported: [UnsupportedLayer] = []
-        for (place, node) in model.network.nodes.enumerated() {
+        for (index, node) in model.network.nodes.enumerated() {
             let name = node.name.isEmpty ? graph.unique("") : node.name
             let step = Step(
-                place: place, inputs: model.sources(of: place).map { $0.map { values[$0] } ?? input },
-                shape: model.network.shapes[place], output: name)
+                index: index, inputs: model.sources(of: index).map { $0.map { values[$0] } ?? input },
+                shape: model.network.shapes[index], output: name)
             guard let isFlat = add(node.layer, step) else {
                 let kind = type(of: node.layer).kind
                 unsupported.append(
-                    UnsupportedLayer(node: node.name, kind: kind, reason: "there is no way into ONNX for it")
+                    UnsupportedLayer(node: node.name, kind: kind, reason: "Imprint cannot export it to ONNX")
                 )
                 values.append(Value(name: name, shape: step.shape, isFlat: false))
                 continue
@@ -121,7 +123,7 @@ struct ONNXExporter {
         return flattened(values[values.count - 1])
     }
 
-    /// What the first layer reads.
+    /// The input of the first layer.
     private mutating func normalizedInput() -> Value {
         let shape = model.network.input
         let input = Value(name: Network.inputName, shape: shape, isFlat: false)
@@ -146,7 +148,7 @@ struct ONNXExporter {
         return result
     }
 
-    /// A value as [N, C, H, W].
+    /// A tensor as [N, C, H, W].
     mutating func image(_ value: Value) -> Value {
         guard value.isFlat else { return value }
         if let known = images[value.name] { return known }

@@ -1,11 +1,12 @@
 internal import ImprintModel
 internal import ImprintNetwork
 
-// Activations and what else goes number by number as ONNX operators.
+// The export of activations and other element-wise layers to ONNX operators.
 
 extension ONNXExporter {
-    /// Adds what an activation is in ONNX.
-    /// - Returns: Whether the result is flat; nil if there is no way for this kind.
+    /// Adds the ONNX operators of an activation.
+    ///
+    /// - Returns: Whether the output is flat; nil if Imprint cannot export this layer.
     mutating func addActivation(_ layer: any Layer, _ step: Step) -> Bool? {
         switch layer {
         case is ReLU: unary("Relu", step)
@@ -28,13 +29,13 @@ extension ONNXExporter {
     }
 
     private mutating func addPReLU(_ step: Step) -> Bool {
-        let (input, slope) = (step.inputs[0], model.vector("slope", of: step.place))
+        let (input, slope) = (step.inputs[0], model.vector("slope", of: step.index))
         let shaped = input.isFlat ? slope : slope.reshaped([slope.count, 1, 1])
         graph.add("PRelu", [input.name, graph.add(shaped)], to: step.output)
         return input.isFlat
     }
 
-    /// y = x / 2 · (1 + erf(x / √2)): Gelu is an operator of its own from set 20 on only.
+    /// y = x / 2 · (1 + erf(x / √2)), because the operator Gelu requires opset 20.
     private mutating func addGELU(_ step: Step) -> Bool {
         let (input, output) = (step.inputs[0], step.output)
         func number(_ name: String, _ value: Float) -> String {
@@ -74,7 +75,7 @@ extension ONNXExporter {
         return step.inputs[0].isFlat
     }
 
-    /// y = min(max(x, minimum), maximum); a limit that is infinite is left out.
+    /// y = min(max(x, minimum), maximum); infinite limits are omitted.
     private mutating func clipped(_ step: Step, _ minimum: Float, _ maximum: Float) -> Bool {
         var inputs = [step.inputs[0].name]
         inputs.append(minimum.isFinite ? graph.add("\(step.output).minimum", [minimum], shape: []) : "")
@@ -94,15 +95,15 @@ extension ONNXExporter {
     mutating func addProduct(_ step: Step) -> Bool {
         let (names, isFlat) = alike(step.inputs)
         var product = names[0]
-        for (place, name) in names.enumerated().dropFirst() {
-            let result = place == names.count - 1 ? step.output : graph.unique("\(step.output).\(place)")
+        for (index, name) in names.enumerated().dropFirst() {
+            let result = index == names.count - 1 ? step.output : graph.unique("\(step.output).\(index)")
             graph.add("Mul", [product, name], to: result)
             product = result
         }
         return isFlat
     }
 
-    /// The names of values that are all flat or all images.
+    /// The names of the tensors after converting them to one form, all flat or all images.
     mutating func alike(_ values: [Value]) -> (names: [String], areFlat: Bool) {
         if values.allSatisfy(\.isFlat) { return (values.map(\.name), true) }
         return (values.map { image($0).name }, false)

@@ -1,11 +1,12 @@
 internal import ImprintModel
 internal import ImprintNetwork
 
-// Each kind of layer as ONNX operators. Sources: the operators' specification, set 13, and the formulas of the layers.
+// The export of each layer type to ONNX operators. Source: the ONNX operator specification, opset 13.
 
 extension ONNXExporter {
-    /// Adds what a layer is in ONNX.
-    /// - Returns: Whether the result is flat; nil if there is no way for this kind.
+    /// Adds the ONNX operators of a layer.
+    ///
+    /// - Returns: Whether the output is flat; nil if Imprint cannot export this layer.
     mutating func add(_ layer: any Layer, _ step: Step) -> Bool? {
         switch layer {
         case let layer as Convolution: addConvolution(layer, step)
@@ -34,11 +35,11 @@ extension ONNXExporter {
         }
     }
 
-    // MARK: Sums of products
+    // MARK: Convolutions and dense layers
 
     private mutating func addConvolution(_ layer: Convolution, _ step: Step) -> Bool {
-        var inputs = [image(step.inputs[0]).name, graph.add(model.kernel(layer.kernelSize, at: step.place))]
-        if layer.hasBias { inputs.append(graph.add(model.vector("bias", of: step.place))) }
+        var inputs = [image(step.inputs[0]).name, graph.add(model.kernel(layer.kernelSize, at: step.index))]
+        if layer.hasBias { inputs.append(graph.add(model.vector("bias", of: step.index))) }
         let window = ExportedWindow(
             kernel: layer.kernelSize, stride: layer.stride, dilation: layer.dilation, padding: layer.padding,
             over: step.inputs[0].shape, to: step.shape)
@@ -46,7 +47,7 @@ extension ONNXExporter {
             "Conv", inputs, to: step.output,
             [
                 "dilations": .ints(layer.dilation.list), "group": .int(layer.groups),
-                "kernel_shape": .ints(layer.kernelSize.list), "pads": .ints(window.border.list),
+                "kernel_shape": .ints(layer.kernelSize.list), "pads": .ints(window.effectivePadding.list),
                 "strides": .ints(layer.stride.list),
             ])
         return false
@@ -54,10 +55,10 @@ extension ONNXExporter {
 
     private mutating func addTransposedConvolution(_ layer: TransposedConvolution, _ step: Step) -> Bool {
         var inputs = [
-            image(step.inputs[0]).name, graph.add(model.kernel(layer.kernelSize, at: step.place)),
+            image(step.inputs[0]).name, graph.add(model.kernel(layer.kernelSize, at: step.index)),
         ]
-        if layer.hasBias { inputs.append(graph.add(model.vector("bias", of: step.place))) }
-        // The window goes over the result.
+        if layer.hasBias { inputs.append(graph.add(model.vector("bias", of: step.index))) }
+        // The window of a transposed convolution slides over the output.
         let window = ExportedWindow(
             kernel: layer.kernelSize, stride: layer.stride, dilation: layer.dilation, padding: layer.padding,
             over: step.shape, to: step.inputs[0].shape)
@@ -65,45 +66,45 @@ extension ONNXExporter {
             "ConvTranspose", inputs, to: step.output,
             [
                 "dilations": .ints(layer.dilation.list), "group": .int(layer.groups),
-                "kernel_shape": .ints(layer.kernelSize.list), "output_padding": .ints(window.rest.list),
-                "pads": .ints(window.stated.list), "strides": .ints(layer.stride.list),
+                "kernel_shape": .ints(layer.kernelSize.list), "output_padding": .ints(window.uncovered.list),
+                "pads": .ints(window.declaredPadding.list), "strides": .ints(layer.stride.list),
             ])
         return false
     }
 
     private mutating func addDense(_ layer: Dense, _ step: Step) -> Bool {
-        var inputs = [flattened(step.inputs[0]).name, graph.add(model.matrix(at: step.place))]
-        if layer.hasBias { inputs.append(graph.add(model.vector("bias", of: step.place))) }
+        var inputs = [flattened(step.inputs[0]).name, graph.add(model.matrix(at: step.index))]
+        if layer.hasBias { inputs.append(graph.add(model.vector("bias", of: step.index))) }
         graph.add("Gemm", inputs, to: step.output, ["transB": .int(1)])
         return true
     }
 
-    // MARK: Norms
+    // MARK: Normalization
 
     private mutating func addBatchNormalization(_ layer: BatchNormalization, _ step: Step) -> Bool {
-        let numbers = ["scale", "shift", "runningMean", "runningVariance"].map {
-            graph.add(model.vector($0, of: step.place))
+        let parameters = ["scale", "shift", "runningMean", "runningVariance"].map {
+            graph.add(model.vector($0, of: step.index))
         }
         graph.add(
-            "BatchNormalization", [step.inputs[0].name] + numbers, to: step.output,
+            "BatchNormalization", [step.inputs[0].name] + parameters, to: step.output,
             ["epsilon": .float(layer.epsilon), "momentum": .float(1 - layer.momentum)])
         return step.inputs[0].isFlat
     }
 
-    /// LayerNormalization goes over the last axis: pictures are turned for it.
+    /// Adds a LayerNormalization, which applies to the last axis and requires images in NHWC order.
     private mutating func addLayerNormalization(_ layer: LayerNormalization, _ step: Step) -> Bool {
         let input = step.inputs[0]
-        let numbers = ["scale", "shift"].map { graph.add(model.vector($0, of: step.place)) }
+        let parameters = ["scale", "shift"].map { graph.add(model.vector($0, of: step.index)) }
         let attributes: KeyValuePairs<String, ONNXAttribute> = ["axis": .int(-1), "epsilon": .float(layer.epsilon)]
         guard !input.isFlat else {
-            graph.add("LayerNormalization", [input.name] + numbers, to: step.output, attributes)
+            graph.add("LayerNormalization", [input.name] + parameters, to: step.output, attributes)
             return true
         }
-        let turned = graph.unique("\(step.output).channelsLast")
+        let channelsLast = graph.unique("\(step.output).channelsLast")
         let normalized = graph.unique("\(step.output).normalized")
-        graph.add("Transpose", [input.name], to: turned, ["perm": .ints([0, 2, 3, 1])])
+        graph.add("Transpose", [input.name], to: channelsLast, ["perm": .ints([0, 2, 3, 1])])
         graph.add(
-            "LayerNormalization", [turned] + numbers, to: normalized, attributes, named: step.output)
+            "LayerNormalization", [channelsLast] + parameters, to: normalized, attributes, named: step.output)
         graph.add("Transpose", [normalized], to: step.output, ["perm": .ints([0, 3, 1, 2])], named: normalized)
         return false
     }
@@ -112,10 +113,10 @@ extension ONNXExporter {
         let isFlat = step.inputs[0].isFlat
         func tensor(_ name: String) -> ExportedTensor {
             guard layer.extent == .channels else {
-                let tensor = model.image(name, of: step.place)
+                let tensor = model.image(name, of: step.index)
                 return isFlat ? tensor.reshaped([tensor.count]) : tensor
             }
-            let tensor = model.vector(name, of: step.place)
+            let tensor = model.vector(name, of: step.index)
             return isFlat ? tensor : tensor.reshaped([tensor.count, 1, 1])
         }
         var value = step.inputs[0].name
@@ -138,7 +139,7 @@ extension ONNXExporter {
         return false
     }
 
-    // MARK: Pools
+    // MARK: Pooling
 
     private mutating func addMaxPool(_ layer: MaxPool, _ step: Step) -> Bool {
         let window = ExportedWindow(
@@ -147,7 +148,7 @@ extension ONNXExporter {
         graph.add(
             "MaxPool", [image(step.inputs[0]).name], to: step.output,
             [
-                "kernel_shape": .ints(layer.kernelSize.list), "pads": .ints(window.border.list),
+                "kernel_shape": .ints(layer.kernelSize.list), "pads": .ints(window.effectivePadding.list),
                 "strides": .ints(layer.stride.list),
             ])
         return false
@@ -157,19 +158,20 @@ extension ONNXExporter {
         let window = ExportedWindow(
             kernel: layer.kernelSize, stride: layer.stride, padding: layer.padding, over: step.inputs[0].shape,
             to: step.shape)
-        var (input, border, countsPadding) = (image(step.inputs[0]).name, window.border, layer.countsPadding)
-        if countsPadding && !window.beyond.isEmpty {
-            // What windows reach beyond the stated border does not count: zeros for that border, and a border that does not.
+        var (input, padding, countsPadding) = (image(step.inputs[0]).name, window.effectivePadding, layer.countsPadding)
+        if countsPadding && !window.extraPadding.isEmpty {
+            // Only the declared padding counts in the mean. Add it as zeros, and let the operator pad the rest without counting
+            // it.
             let padded = graph.unique("\(step.output).padded")
-            let pads = graph.add("\(step.output).pads", window.stated.listOfAllAxes)
+            let pads = graph.add("\(step.output).pads", window.declaredPadding.listOfAllAxes)
             graph.add("Pad", [input, pads], to: padded)
-            (input, border, countsPadding) = (padded, window.beyond, false)
+            (input, padding, countsPadding) = (padded, window.extraPadding, false)
         }
         graph.add(
             "AveragePool", [input], to: step.output,
             [
                 "count_include_pad": .int(countsPadding ? 1 : 0), "kernel_shape": .ints(layer.kernelSize.list),
-                "pads": .ints(border.list), "strides": .ints(layer.stride.list),
+                "pads": .ints(padding.list), "strides": .ints(layer.stride.list),
             ])
         return false
     }
@@ -210,7 +212,7 @@ extension ONNXExporter {
     }
 
     private mutating func addSelection(_ layer: SelectChannels, _ step: Step) -> Bool? {
-        // A description of few words may stand for a list of billions.
+        // A small model file may describe billions of channels.
         guard step.shape.channels <= 1 << 24 else { return nil }
         let channels = layer.channels
         let input = step.inputs[0]
@@ -230,7 +232,7 @@ extension ONNXExporter {
         let (input, shape) = (step.inputs[0], step.inputs[0].shape)
         guard !input.isFlat else { return unary("Identity", step) }
         var name = input.name
-        let isInOrder = shape.pixels == 1 || shape.channels == 1 || model.isReordered(flattenAt: step.place)
+        let isInOrder = shape.pixels == 1 || shape.channels == 1 || model.isReordered(flattenAt: step.index)
         if !isInOrder {
             name = graph.unique("\(step.output).channelsLast")
             graph.add("Transpose", [input.name], to: name, ["perm": .ints([0, 2, 3, 1])])
@@ -258,8 +260,8 @@ extension Size2D {
 }
 
 extension ExportedWindow.Sides {
-    /// Those before an image, then those after it.
+    /// The padding at the start of the axes, then at the end.
     fileprivate var list: [Int] { [top, left, bottom, right] }
-    /// The same over batch and channels too.
+    /// The padding of all axes, including batch and channels.
     fileprivate var listOfAllAxes: [Int] { [0, 0, top, left, 0, 0, bottom, right] }
 }

@@ -8,8 +8,8 @@ enum ONNXAttribute {
     case string(String)
 
     /// The message AttributeProto.
-    func message(named name: String) -> WrittenMessage {
-        var message = WrittenMessage()
+    func message(named name: String) -> MessageBuilder {
+        var message = MessageBuilder()
         message.add(1, name)
         switch self {
         case .float(let value):
@@ -29,39 +29,40 @@ enum ONNXAttribute {
     }
 }
 
-/// The nodes and constants of an ONNX graph, in the order in which they are added.
+/// The nodes and initializers of an ONNX graph, in the order in which they are added.
 ///
 /// Source: onnx.proto3, the messages GraphProto, NodeProto, TensorProto and ValueInfoProto.
 struct ONNXGraph {
-    /// The numbers that TensorProto gives to types of elements.
+    /// The element types of TensorProto.
     enum ElementType: Int {
         case float = 1
         case int64 = 7
         case float16 = 10
     }
 
-    /// A length of an axis: a number, or a name if it is open.
+    /// The length of an axis: a number, or a name for a dynamic axis.
     enum Length {
         case number(Int)
         case name(String)
     }
 
-    private var nodes: [WrittenMessage] = []
-    private var constants: [WrittenMessage] = []
+    private var nodes: [MessageBuilder] = []
+    private var constants: [MessageBuilder] = []
     private var names: ExportedNames
 
     init(names: ExportedNames) { self.names = names }
 
-    /// A name that nothing has yet.
+    /// An unused name.
     mutating func unique(_ wanted: String) -> String { names.unique(wanted) }
 
-    /// Adds a node with one result; "" stands for an input that is left out.
-    /// - Parameter name: The node's name; that of its result if left out.
+    /// Adds a node with one output; "" is an omitted input.
+    ///
+    /// - Parameter name: The node's name; the name of its output if nil.
     mutating func add(
         _ type: String, _ inputs: [String], to output: String,
         _ attributes: KeyValuePairs<String, ONNXAttribute> = [:], named name: String? = nil
     ) {
-        var node = WrittenMessage()
+        var node = MessageBuilder()
         for input in inputs { node.add(1, input) }
         node.add(2, output)
         node.add(3, name ?? output)
@@ -70,16 +71,17 @@ struct ONNXGraph {
         nodes.append(node)
     }
 
-    /// Adds a constant of a model's numbers, and what makes it float32 if it is stored in half of the bytes.
-    /// - Returns: The name to read it by.
+    /// Adds an initializer, and a `Cast` to float32 if it is stored as float16.
+    ///
+    /// - Returns: The name of the float32 tensor.
     mutating func add(_ tensor: ExportedTensor) -> String {
         let name = names.unique(tensor.name)
         let type: ElementType = tensor.precision == .float16 ? .float16 : .float
-        var message = WrittenMessage()
+        var message = MessageBuilder()
         message.add(1, packed: tensor.shape)
         message.add(2, type.rawValue)
         message.add(8, name)
-        message.add(9, byteCount: tensor.byteCount, later: tensor.forEachPart)
+        message.add(9, byteCount: tensor.byteCount, deferred: tensor.forEachPart)
         constants.append(message)
         guard type == .float16 else { return name }
         let whole = names.unique("\(name).float32")
@@ -87,8 +89,9 @@ struct ONNXGraph {
         return whole
     }
 
-    /// Adds a constant of few numbers.
-    /// - Parameter shape: A vector if nil, a single number where empty.
+    /// Adds a small initializer.
+    ///
+    /// - Parameter shape: The shape; nil for a vector, empty for a scalar.
     mutating func add(_ name: String, _ values: [Float], shape: [Int]? = nil) -> String {
         add(ExportedTensor(name, shape: shape ?? [values.count]) { values })
     }
@@ -96,7 +99,7 @@ struct ONNXGraph {
     /// Adds a vector of integers.
     mutating func add(_ name: String, _ values: [Int]) -> String {
         let name = names.unique(name)
-        var message = WrittenMessage()
+        var message = MessageBuilder()
         message.add(1, packed: [values.count])
         message.add(2, ElementType.int64.rawValue)
         message.add(8, name)
@@ -109,8 +112,8 @@ struct ONNXGraph {
     func message(
         named name: String, input: (name: String, shape: [Length], text: String),
         output: (name: String, shape: [Length])
-    ) -> WrittenMessage {
-        var message = WrittenMessage()
+    ) -> MessageBuilder {
+        var message = MessageBuilder()
         for node in nodes { message.add(1, node) }
         message.add(2, name)
         for constant in constants { message.add(5, constant) }
@@ -119,22 +122,22 @@ struct ONNXGraph {
         return message
     }
 
-    private static func value(named name: String, shape: [Length], text: String?) -> WrittenMessage {
-        var dimensions = WrittenMessage()
+    private static func value(named name: String, shape: [Length], text: String?) -> MessageBuilder {
+        var dimensions = MessageBuilder()
         for length in shape {
-            var dimension = WrittenMessage()
+            var dimension = MessageBuilder()
             switch length {
             case .number(let number): dimension.add(1, number)
             case .name(let name): dimension.add(2, name)
             }
             dimensions.add(1, dimension)
         }
-        var tensor = WrittenMessage()
+        var tensor = MessageBuilder()
         tensor.add(1, ElementType.float.rawValue)
         tensor.add(2, dimensions)
-        var type = WrittenMessage()
+        var type = MessageBuilder()
         type.add(1, tensor)
-        var value = WrittenMessage()
+        var value = MessageBuilder()
         value.add(1, name)
         value.add(2, type)
         if let text { value.add(3, text) }

@@ -1,26 +1,26 @@
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// Makes a network of an ONNX graph by running it: known numbers are computed, what depends on the image becomes layers.
+/// Converts an ONNX graph to a network: it folds constants, and turns operators that depend on the image into layers.
 struct ONNXImporter {
     let opset: Int
     var assembler: NetworkAssembler
-    /// What each name stands for by now.
+    /// The tensors that earlier nodes computed, by name.
     private var values: [String: SourceTensor] = [:]
-    /// Weights, which are read when a node asks for them: initializers, and tensors in Constant nodes.
+    /// The initializers and the tensors of Constant nodes, which are decoded when a node reads them.
     private var tensors: [String: ONNXModel.Tensor]
-    private let limit: ReadingLimit
-    /// The names that Erf reads: x / √2 of a GELU, which is recognized by x.
+    private let limit: DecodingBudget
+    /// The inputs of Erf nodes: x / √2 of a GELU, from which the importer finds x.
     private let erfArguments: Set<String>
-    /// Whether the image is of whole numbers, which can be nothing else than samples 0…255.
+    /// Whether the image has integer elements, which are always samples 0…255.
     let takesBytes: Bool
-    /// Accounts for the results of operators over known numbers.
+    /// The limit for constant folding.
     private var folding: FoldingBudget
 
     /// - Parameters:
-    ///   - size: Height and width of the image, instead of those in the file.
-    ///   - isBlueFirst: Whether the image has blue first.
-    init(_ model: ONNXModel, size: Size2D?, isBlueFirst: Bool) throws {
+    ///   - size: The height and width of the image; nil for the size in the file.
+    ///   - isBGR: Whether the image has the channel order BGR.
+    init(_ model: ONNXModel, size: Size2D?, isBGR: Bool) throws {
         opset = model.opset
         let initializers = try Dictionary(model.graph.initializers.map { ($0.name, $0) }) { tensor, _ in
             throw ImportError.Problem.malformed(
@@ -29,21 +29,21 @@ struct ONNXImporter {
         tensors = initializers
         let inputs = model.graph.inputs.filter { initializers[$0.name] == nil }
         guard inputs.count == 1, let image = inputs.first else {
-            throw ImportError.Problem.otherKind(
+            throw ImportError.Problem.unsuitableModel(
                 found: "a model of \(inputs.count) inputs (\(inputs.map(\.name).joined(separator: ", ")))",
-                advice: "expected one, an image")
+                advice: "Expected one input, an image")
         }
         let (shape, axes) = try Self.image(image, size: size)
         takesBytes = image.elementType == 2
         let bytes = try model.byteCount()
-        limit = ReadingLimit(bytes: bytes)
+        limit = DecodingBudget(bytes: bytes)
         erfArguments = Set(model.graph.nodes.filter { $0.operation == "Erf" }.flatMap(\.inputs))
-        // Of 16 bits a number at least.
+        // The weights have at least 16 bits each.
         assembler = NetworkAssembler(
-            input: shape, weights: 2 * bytes, isLiteral: model.metadata[ExportedModel.networkKey] != nil)
+            input: shape, weights: 2 * bytes, preservesNodes: model.metadata[ExportedModel.networkKey] != nil)
         folding = FoldingBudget(bytes: bytes, graph: model.graph)
         var activation = assembler.image(axes: axes)
-        if isBlueFirst && shape.channels == 3 {
+        if isBGR && shape.channels == 3 {
             activation = try assembler.add(SelectChannels(channels: [2, 1, 0]), named: "bgr", to: [activation])
         }
         values[image.name] = .activation(activation)
@@ -55,21 +55,21 @@ struct ONNXImporter {
     ) throws -> (TensorShape, [SourceActivation.Axis]) {
         let lengths = value.shape ?? []
         guard lengths.count == 4 else {
-            throw ImportError.Problem.otherKind(
+            throw ImportError.Problem.unsuitableModel(
                 found: "a model whose input \(value.name) has \(lengths.count) axes",
-                advice: "expected an image, of four")
+                advice: "Expected an image with four axes")
         }
         let isLast = [1, 3].contains(lengths[3]) && ![1, 3].contains(lengths[1])
         let (channels, height, width) =
             isLast ? (lengths[3], lengths[1], lengths[2]) : (lengths[1], lengths[2], lengths[3])
         guard let channels, channels == 1 || channels == 3 else {
-            throw ImportError.Problem.otherKind(
+            throw ImportError.Problem.unsuitableModel(
                 found: "a model of images with \(channels.map { "\($0)" } ?? "an unknown number of") channels",
-                advice: "expected 1 or 3")
+                advice: "Expected 1 or 3")
         }
         guard let height = size?.height ?? height, let width = size?.width ?? width else {
             throw ImportError.Problem.missing(
-                what: "size of its input \(value.name)", advice: "say which with --input-size")
+                item: "fixed size for its input \(value.name)", advice: "Set the input size")
         }
         guard (1...(1 << 14)).contains(height), (1...(1 << 14)).contains(width) else {
             throw ImportError.Problem.exceedsLimit(
@@ -81,14 +81,14 @@ struct ONNXImporter {
         )
     }
 
-    /// Runs all nodes; gives what the graph gives first.
+    /// Converts all nodes and returns the first output of the graph.
     mutating func run(_ graph: ONNXModel.Graph) throws -> SourceActivation {
-        var missing = MissingOperations()
-        let normalizations = try WrittenNormalization.all(in: graph)
+        var missing = UnsupportedOperators()
+        let normalizations = try DecomposedNormalization.all(in: graph)
         let replaced = normalizations.replaced
         for (index, node) in graph.nodes.enumerated() where !replaced.contains(index) {
             if let normalization = normalizations[index] {
-                try missing.collect(reading: [normalization.input], making: node.outputs) {
+                try missing.collect(reading: [normalization.input], producing: node.outputs) {
                     try runNaming(node) { try $0.normalize(normalization, endingAt: node) }
                 }
                 continue
@@ -96,22 +96,24 @@ struct ONNXImporter {
             let isKnown = ONNXOperators.all[node.operation] != nil || Self.computable.contains(node.operation)
             guard isKnown, ["", "ai.onnx"].contains(node.domain) else {
                 let operation = node.domain.isEmpty ? node.operation : "\(node.domain).\(node.operation)"
-                missing.add(.init(operation: operation, node: node.name), making: node.outputs)
+                missing.add(.init(operation: operation, node: node.name), producing: node.outputs)
                 continue
             }
-            try missing.collect(reading: node.inputs, making: node.outputs) { try runNaming(node) { try $0.run(node) } }
+            try missing.collect(reading: node.inputs, producing: node.outputs) {
+                try runNaming(node) { try $0.run(node) }
+            }
             for name in folding.release(after: index, reading: node.inputs) { values[name] = nil }
         }
         try missing.check()
         guard let output = graph.outputs.first, case .activation(let result) = try value(output.name, for: "the graph")
         else {
-            throw ImportError.Problem.otherKind(
-                found: "a model whose result does not depend on the image", advice: "expected an image classifier")
+            throw ImportError.Problem.unsuitableModel(
+                found: "a model whose output does not depend on the image", advice: "Expected an image classifier")
         }
         return result
     }
 
-    /// Runs a node; errors about forms that are not supported name its operator.
+    /// Converts a node; errors about unsupported attributes name its operator.
     private mutating func runNaming(
         _ node: ONNXModel.Node, _ body: (inout ONNXImporter) throws -> Void
     ) throws {
@@ -129,15 +131,15 @@ struct ONNXImporter {
     private func checkNew(_ names: [String], of node: ONNXModel.Node) throws {
         for name in names where values[name] != nil || tensors[name] != nil {
             throw ImportError.Problem.malformed(
-                reason: "\(node.name) makes \(name.debugDescription), which is there before")
+                reason: "\(node.name) computes \(name.debugDescription), which already exists")
         }
     }
 
-    /// Adds a normalization in the place of the nodes that write it out, of which `node` is the last.
-    private mutating func normalize(_ normalization: WrittenNormalization, endingAt node: ONNXModel.Node) throws {
+    /// Adds a normalization that replaces its decomposition, of which `node` is the last.
+    private mutating func normalize(_ normalization: DecomposedNormalization, endingAt node: ONNXModel.Node) throws {
         try checkNew(node.outputs, of: node)
         guard case .activation(let x) = try value(normalization.input, for: node.name) else {
-            throw unsupported(node, "of known numbers only")
+            throw unsupported(node, "of a constant")
         }
         values[node.outputs.first ?? ""] = .activation(
             try assembler.normalizeLayer(
@@ -157,16 +159,16 @@ struct ONNXImporter {
                 values[name] = .activation(activation)
             }
         } else {
-            throw unsupported(node, "of what depends on the image, expected known numbers")
+            throw unsupported(node, "of an activation, expected constants")
         }
     }
 
-    /// What a name stands for.
+    /// The tensor with a name.
     func value(_ name: String, for node: String) throws -> SourceTensor {
         if let value = values[name] { return value }
         guard let tensor = tensors[name] else {
             throw ImportError.Problem.malformed(
-                reason: "\(node) reads \(name.debugDescription), which nothing before it makes")
+                reason: "\(node) reads \(name.debugDescription), which no earlier node computes")
         }
         let constant = try tensor.constant()
         try limit.read(constant.count, for: node)
@@ -174,56 +176,56 @@ struct ONNXImporter {
     }
 }
 
-/// A node with what it reads, as operators see it.
+/// The inputs and attributes of a node.
 extension ONNXImporter {
-    /// Whether a node's input of this number is there.
-    func has(_ place: Int, _ node: ONNXModel.Node) -> Bool {
-        node.inputs.indices.contains(place) && !node.inputs[place].isEmpty
+    /// Whether a node has the input at `index`.
+    func hasInput(_ index: Int, _ node: ONNXModel.Node) -> Bool {
+        node.inputs.indices.contains(index) && !node.inputs[index].isEmpty
     }
 
-    /// Whether Erf reads a node's result.
+    /// Whether Erf reads a node's output.
     func isErfArgument(_ node: ONNXModel.Node) -> Bool { node.outputs.contains { erfArguments.contains($0) } }
 
-    /// A node's input, known or not.
-    func input(_ place: Int, _ node: ONNXModel.Node) throws -> SourceTensor {
-        guard has(place, node) else {
-            throw ImportError.Problem.malformed(reason: "\(node.name) (\(node.operation)) has no input \(place + 1)")
+    /// A node's input, a constant or an activation.
+    func input(_ index: Int, _ node: ONNXModel.Node) throws -> SourceTensor {
+        guard hasInput(index, node) else {
+            throw ImportError.Problem.malformed(reason: "\(node.name) (\(node.operation)) has no input \(index + 1)")
         }
-        return try value(node.inputs[place], for: node.name)
+        return try value(node.inputs[index], for: node.name)
     }
 
-    /// A node's input that the image decides on.
-    func activation(_ place: Int, _ node: ONNXModel.Node) throws -> SourceActivation {
-        guard case .activation(let activation) = try input(place, node) else {
-            throw unsupported(node, "input \(place + 1) is known, expected what depends on the image")
+    /// A node's input that must be an activation.
+    func activation(_ index: Int, _ node: ONNXModel.Node) throws -> SourceActivation {
+        guard case .activation(let activation) = try input(index, node) else {
+            throw unsupported(node, "input \(index + 1) is a constant, expected an activation")
         }
         return activation
     }
 
-    /// A node's input that is known; nil if it is left out.
-    func constant(_ place: Int, _ node: ONNXModel.Node) throws -> Constant? {
-        guard has(place, node) else { return nil }
-        guard case .constant(let constant) = try input(place, node) else {
-            throw unsupported(node, "input \(place + 1) depends on the image, expected known numbers")
+    /// A node's input that must be a constant; nil if it is omitted.
+    func constant(_ index: Int, _ node: ONNXModel.Node) throws -> Constant? {
+        guard hasInput(index, node) else { return nil }
+        guard case .constant(let constant) = try input(index, node) else {
+            throw unsupported(node, "input \(index + 1) depends on the image, expected a constant")
         }
         return constant
     }
 
-    /// A node's input that is known and must be there.
-    func known(_ place: Int, _ node: ONNXModel.Node) throws -> Constant {
-        guard let constant = try constant(place, node) else {
-            throw ImportError.Problem.malformed(reason: "\(node.name) (\(node.operation)) has no input \(place + 1)")
+    /// A node's input that must be a constant and must not be omitted.
+    func requiredConstant(_ index: Int, _ node: ONNXModel.Node) throws -> Constant {
+        guard let constant = try constant(index, node) else {
+            throw ImportError.Problem.malformed(reason: "\(node.name) (\(node.operation)) has no input \(index + 1)")
         }
         return constant
     }
 
-    /// Whole numbers that are an attribute in older versions of an operator and an input in newer ones; nil if left out.
-    func integers(_ attribute: String, orInput place: Int, _ node: ONNXModel.Node) throws -> [Int]? {
+    /// Integers that are an attribute in older opsets and an input in newer ones; nil if omitted.
+    func integers(_ attribute: String, orInput index: Int, _ node: ONNXModel.Node) throws -> [Int]? {
         if let found = node.attributes[attribute] { return found.integers }
-        guard let constant = try constant(place, node) else { return nil }
+        guard let constant = try constant(index, node) else { return nil }
         guard let integers = constant.integers else {
             throw ImportError.Problem.malformed(
-                reason: "\(node.name) (\(node.operation)) has an input \(place + 1) that is not whole numbers")
+                reason: "\(node.name) (\(node.operation)) has a non-integer input \(index + 1), expected integers")
         }
         return integers
     }

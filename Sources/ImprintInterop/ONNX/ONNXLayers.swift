@@ -1,40 +1,40 @@
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// The operators that become layers with weights or windows.
+/// The operators that become layers with weights or pooling windows.
 extension ONNXImporter {
     /// Conv.
     mutating func convolve(_ node: ONNXModel.Node) throws -> SourceActivation {
         let x = try activation(0, node)
-        let weight = try known(1, node)
+        let weight = try requiredConstant(1, node)
         let dilation = try size(node, "dilations") ?? 1
         let kernel = Size2D(height: weight.shape.dropFirst(2).first ?? 1, width: weight.shape.last ?? 1)
-        let sliding = NetworkAssembler.Sliding(
+        let geometry = NetworkAssembler.ConvolutionGeometry(
             stride: try size(node, "strides") ?? 1,
             padding: try padding(node, over: x.shape, kernel: kernel, dilation: dilation), dilation: dilation,
             groups: node.attributes["group"]?.integer ?? 1)
         return try assembler.convolve(
-            x, sliding, weight: weight, bias: try constant(2, node)?.floats, named: node.name)
+            x, geometry, weight: weight, bias: try constant(2, node)?.floats, named: node.name)
     }
 
     /// ConvTranspose.
     mutating func convolveTransposed(_ node: ONNXModel.Node) throws -> SourceActivation {
         let x = try activation(0, node)
-        let weight = try known(1, node)
+        let weight = try requiredConstant(1, node)
         let kernel = Size2D(height: weight.shape.dropFirst(2).first ?? 1, width: weight.shape.last ?? 1)
         let (stride, dilation) = (try size(node, "strides") ?? 1, try size(node, "dilations") ?? 1)
         let outputPadding = try size(node, "output_padding") ?? 0
-        let sliding = NetworkAssembler.Sliding(
+        let geometry = NetworkAssembler.ConvolutionGeometry(
             stride: stride,
             padding: try transposedPadding(
                 node, over: x.shape, kernel: kernel, stride: stride, dilation: dilation, outputPadding: outputPadding),
             dilation: dilation, groups: node.attributes["group"]?.integer ?? 1)
         return try assembler.convolveTransposed(
-            x, sliding, outputPadding: outputPadding, weight: weight, bias: try constant(2, node)?.floats,
+            x, geometry, outputPadding: outputPadding, weight: weight, bias: try constant(2, node)?.floats,
             named: node.name)
     }
 
-    /// The border that is cut off the result: what `output_shape`, `auto_pad` and `pads` say, in this order.
+    /// The padding of a transposed convolution according to `output_shape`, `auto_pad` or `pads`, in this order.
     private func transposedPadding(
         _ node: ONNXModel.Node, over shape: TensorShape, kernel: Size2D, stride: Size2D, dilation: Size2D,
         outputPadding: Size2D
@@ -50,21 +50,23 @@ extension ONNXImporter {
                 height: product(shape.height, stride.height), width: product(shape.width, stride.width))
         }
         guard let output else { return .valid }
-        func border(_ input: Int, _ output: Int, _ kernel: Int, _ stride: Int, _ dilation: Int, _ extra: Int) -> Int {
-            // What a property may not be is told by the layer.
+        func totalPadding(
+            _ input: Int, _ output: Int, _ kernel: Int, _ stride: Int, _ dilation: Int, _ extra: Int
+        ) -> Int {
+            // The layer reports invalid attributes.
             let isInRange = [kernel, stride, dilation].allSatisfy { (1...(1 << 15)).contains($0) }
             guard isInRange, (0..<stride).contains(extra), (1...(1 << 30)).contains(output) else { return -1 }
             return (input - 1) * stride + (kernel - 1) * dilation + 1 + extra - output
         }
-        let rows = border(
+        let rows = totalPadding(
             shape.height, output.height, kernel.height, stride.height, dilation.height, outputPadding.height)
-        let columns = border(
+        let columns = totalPadding(
             shape.width, output.width, kernel.width, stride.width, dilation.width, outputPadding.width)
         guard rows >= 0, columns >= 0 else {
             throw unsupported(
-                node, "a result of \(output) pixels, expected at most what kernel, strides and output_padding give")
+                node, "an output of \(output) pixels, expected at most the size without padding")
         }
-        // Of an odd border the one more comes first, save with SAME_UPPER.
+        // An odd pixel of padding comes first, except with SAME_UPPER.
         let isUpper = automatic == "SAME_UPPER"
         let (top, left) = isUpper ? (rows / 2, columns / 2) : (rows - rows / 2, columns - columns / 2)
         return .explicit(top: top, left: left, bottom: rows - top, right: columns - left)
@@ -72,13 +74,13 @@ extension ONNXImporter {
 
     /// MaxPool and AveragePool.
     mutating func pool(_ node: ONNXModel.Node, isMax: Bool) throws -> SourceActivation {
-        let x = try assembler.picture(activation(0, node), for: node.name)
+        let x = try assembler.imageTensor(activation(0, node), for: node.name)
         guard let kernel = try size(node, "kernel_shape") else {
             throw ImportError.Problem.malformed(reason: "\(node.name) (\(node.operation)) has no kernel_shape")
         }
-        guard try size(node, "dilations") ?? 1 == 1 else { throw unsupported(node, "dilations, expected none") }
+        guard try size(node, "dilations") ?? 1 == 1 else { throw unsupported(node, "dilations, expected 1") }
         guard node.outputs.dropFirst().allSatisfy(\.isEmpty) else {
-            throw unsupported(node, "a second result, expected the largest values alone")
+            throw unsupported(node, "a second output (Indices), expected only the maxima")
         }
         let stride = try size(node, "strides") ?? 1
         let padding = try padding(node, over: x.shape, kernel: kernel, dilation: 1)
@@ -88,7 +90,7 @@ extension ONNXImporter {
                 MaxPool(kernelSize: kernel, stride: stride, padding: padding, roundsUp: roundsUp), named: node.name,
                 to: [x])
         }
-        // One window over all of the image is the mean of it, whatever its size.
+        // A window over the whole image is a global mean for any image size.
         if kernel == Size2D(height: x.shape.height, width: x.shape.width), padding.isNone {
             return try assembler.add(GlobalAveragePool(), named: node.name, to: [x])
         }
@@ -99,73 +101,75 @@ extension ONNXImporter {
             named: node.name, to: [x])
     }
 
-    /// Gemm, α · A · B + β · C, with A of the image.
+    /// Gemm, α · A · B + β · C, with an activation A.
     mutating func gemm(_ node: ONNXModel.Node) throws -> SourceActivation {
         let x = try activation(0, node)
         guard (node.attributes["transA"]?.integer ?? 0) == 0 else { throw unsupported(node, "transA, expected 0") }
-        let weight = try known(1, node)
-        let isTurned = (node.attributes["transB"]?.integer ?? 0) != 0
-        let outputs = isTurned ? weight.shape.first : weight.shape.last
+        let weight = try requiredConstant(1, node)
+        let isTransposed = (node.attributes["transB"]?.integer ?? 0) != 0
+        let outputs = isTransposed ? weight.shape.first : weight.shape.last
         var bias = try constant(2, node)?.floats
         if let values = bias, values.count == 1, let outputs {
             bias = Array(repeating: values[0], count: outputs)
         }
         guard bias == nil || bias?.count == outputs else {
-            throw unsupported(node, "\(bias?.count ?? 0) addends for \(outputs ?? 0) outputs, expected one for each")
+            throw unsupported(node, "a bias of \(bias?.count ?? 0) values for \(outputs ?? 0) outputs")
         }
         if let beta = node.attributes["beta"]?.float, beta != 1 { bias = bias?.map { $0 * beta } }
         return try product(
-            x, weight, isTurned: isTurned, factor: node.attributes["alpha"]?.float ?? 1, bias: bias, node)
+            x, weight, isTransposed: isTransposed, factor: node.attributes["alpha"]?.float ?? 1, bias: bias, node)
     }
 
-    /// MatMul, with known numbers on the right.
+    /// MatMul with a constant right operand.
     mutating func matrixProduct(_ node: ONNXModel.Node) throws -> SourceActivation {
-        try product(activation(0, node), known(1, node), isTurned: false, factor: 1, bias: nil, node)
+        try product(activation(0, node), requiredConstant(1, node), isTransposed: false, factor: 1, bias: nil, node)
     }
 
-    /// x · weight + bias, along x's last axis; weight [inputs, outputs], or turned [outputs, inputs].
+    /// x · weight + bias along x's last axis; weight [inputs, outputs], or transposed [outputs, inputs].
     private mutating func product(
-        _ x: SourceActivation, _ weight: Constant, isTurned: Bool, factor: Float, bias: [Float]?,
+        _ x: SourceActivation, _ weight: Constant, isTransposed: Bool, factor: Float, bias: [Float]?,
         _ node: ONNXModel.Node
     ) throws -> SourceActivation {
         guard weight.shape.count == 2, x.axes.count >= 2 else {
-            throw unsupported(node, "of \(x.dimensions) and \(weight.shape), expected a matrix on the right")
+            throw unsupported(node, "of \(x.dimensions) and \(weight.shape), expected a matrix as the right operand")
         }
-        let (outputs, inputs) = isTurned ? (weight.shape[0], weight.shape[1]) : (weight.shape[1], weight.shape[0])
+        let (outputs, inputs) = isTransposed ? (weight.shape[0], weight.shape[1]) : (weight.shape[1], weight.shape[0])
         guard inputs == x.dimensions.last, inputs > 0, outputs > 0 else {
             throw ImportError.Problem.malformed(reason: "\(node.name) multiplies \(x.dimensions) by \(weight.shape)")
         }
         var values = weight.floats
         if factor != 1 { values = values.map { $0 * factor } }
-        if !isTurned { values = transposed(values, rows: inputs, columns: outputs) }
+        if !isTransposed { values = transposed(values, rows: inputs, columns: outputs) }
         return try assembler.matrixProduct(x, weight: values, outputs: outputs, bias: bias, named: node.name)
     }
 
-    /// LayerNormalization over the last axes, from `axis` on.
+    /// LayerNormalization over the axes from `axis` to the last.
     mutating func normalizeLayer(_ node: ONNXModel.Node) throws -> SourceActivation {
         guard node.outputs.dropFirst().allSatisfy(\.isEmpty) else {
-            throw unsupported(node, "with the mean and the deviation as results, expected the normalized values only")
+            throw unsupported(
+                node, "with the mean and the standard deviation as outputs, expected only the normalized values")
         }
         let (x, axis) = (try activation(0, node), node.attributes["axis"]?.integer ?? -1)
-        guard let first = x.place(ofAxis: axis) else {
-            throw ImportError.Problem.malformed(reason: "\(node.name) has the axis \(axis) of \(x.dimensions)")
+        guard let first = x.index(ofAxis: axis) else {
+            throw ImportError.Problem.malformed(
+                reason: "\(node.name) has the axis \(axis) for a tensor \(x.dimensions)")
         }
         let lengths = Array(x.dimensions[first...])
         return try assembler.normalizeLayer(
-            x, over: Array(first..<x.axes.count), scale: broadcast(known(1, node), to: lengths, node),
+            x, over: Array(first..<x.axes.count), scale: broadcast(requiredConstant(1, node), to: lengths, node),
             shift: constant(2, node).map { try broadcast($0, to: lengths, node) },
             epsilon: node.attributes["epsilon"]?.float ?? 1e-5, named: node.name)
     }
 
-    /// The numbers of a constant broadcast to a shape, as in NumPy; one number stays one.
+    /// The elements of a constant broadcast to a shape as in NumPy; a scalar remains a single value.
     private func broadcast(_ constant: Constant, to shape: [Int], _ node: ONNXModel.Node) throws -> [Float] {
-        let numbers = constant.floats
-        if numbers.count == 1 || constant.shape == shape { return numbers }
-        // A leading axis may be that of the batch, of length 1.
+        let values = constant.floats
+        if values.count == 1 || constant.shape == shape { return values }
+        // A leading axis of length 1 may be the batch.
         let own = Array(constant.shape.drop { $0 == 1 })
         let zeros = Constant(shape: shape, floats: Array(repeating: 0, count: shape.reduce(1, *)))
         let sum = Constant.combined(
-            [Constant(shape: own, floats: numbers), zeros], upTo: zeros.floats.count, whole: +, +)
+            [Constant(shape: own, floats: values), zeros], upTo: zeros.floats.count, whole: +, +)
         guard let sum, sum.shape == shape else {
             throw ImportError.Problem.malformed(
                 reason:
@@ -185,7 +189,7 @@ extension ONNXImporter {
             GELU(approximatesTanh: approximation == "tanh"), named: node.name, to: [activation(0, node)])
     }
 
-    /// BatchNormalization with known statistics.
+    /// BatchNormalization with constant statistics.
     mutating func normalize(_ node: ONNXModel.Node) throws -> SourceActivation {
         guard (node.attributes["training_mode"]?.integer ?? 0) == 0 else {
             throw unsupported(node, "training_mode; export the model for inference")
@@ -195,8 +199,8 @@ extension ONNXImporter {
             x = try assembler.vector(x, named: node.name)
         }
         let epsilon = node.attributes["epsilon"]?.float ?? 1e-5
-        let (scale, shift) = (try known(1, node).floats, try known(2, node).floats)
-        let (mean, variance) = (try known(3, node).floats, try known(4, node).floats)
+        let (scale, shift) = (try requiredConstant(1, node).floats, try requiredConstant(2, node).floats)
+        let (mean, variance) = (try requiredConstant(3, node).floats, try requiredConstant(4, node).floats)
         if x.axes.count > 1, let x = x.withChannels(at: 1) {
             return try assembler.normalize(
                 x, scale: scale, shift: shift, mean: mean, variance: variance, epsilon: epsilon, named: node.name)
@@ -204,9 +208,9 @@ extension ONNXImporter {
         guard x.axes.count > 1, x.length(of: x.axes[1]) == 1, scale.count == 1, shift.count == 1, mean.count == 1,
             variance.count == 1
         else {
-            throw unsupported(node, "along \(x.axesInWords), expected channels second")
+            throw unsupported(node, "along \(x.axisNames), expected channels as the second axis")
         }
-        // The second axis has length 1 and the channels are another: all values share one mean and one variance.
+        // The second axis has length 1 and is not the channel axis: all elements share one mean and one variance.
         let factor = scale[0] / (variance[0] + epsilon).squareRoot()
         let scaled = try assembler.multiply(x, by: Constant(shape: [], floats: [factor]), named: node.name)
         return try assembler.add(
@@ -216,66 +220,66 @@ extension ONNXImporter {
     /// PRelu.
     mutating func parametricReLU(_ node: ONNXModel.Node) throws -> SourceActivation {
         var x = try activation(0, node)
-        let slope = try known(1, node)
+        let slope = try requiredConstant(1, node)
         if slope.count == 1 {
             return try assembler.add(
-                PReLU(isShared: true), named: node.name, to: [x], numbers: ["slope": slope.floats])
+                PReLU(isShared: true), named: node.name, to: [x], parameters: ["slope": slope.floats])
         }
         if x.axes.count == 2, case .flat = x.axes[1] { x = try assembler.vector(x, named: node.name) }
-        let (extent, slopes) = try assembler.spread(slope, over: x, for: node.name)
-        guard extent == .channels else { throw unsupported(node, "slopes that differ from place to place") }
-        return try assembler.add(PReLU(), named: node.name, to: [x], numbers: ["slope": slopes])
+        let (extent, slopes) = try assembler.broadcast(slope, over: x, for: node.name)
+        guard extent == .channels else { throw unsupported(node, "slopes that differ between pixels") }
+        return try assembler.add(PReLU(), named: node.name, to: [x], parameters: ["slope": slopes])
     }
 
-    /// Clip, whose limits were attributes up to version 6.
+    /// Clip, whose limits are attributes up to opset 6.
     mutating func clip(_ node: ONNXModel.Node) throws -> SourceActivation {
         let x = try activation(0, node)
-        let least = try constant(1, node)?.floats.first ?? node.attributes["min"]?.float ?? -.infinity
-        let greatest = try constant(2, node)?.floats.first ?? node.attributes["max"]?.float ?? .infinity
-        return try assembler.clip(x, from: least, to: greatest, named: node.name)
+        let minimum = try constant(1, node)?.floats.first ?? node.attributes["min"]?.float ?? -.infinity
+        let maximum = try constant(2, node)?.floats.first ?? node.attributes["max"]?.float ?? .infinity
+        return try assembler.clip(x, from: minimum, to: maximum, named: node.name)
     }
 
-    /// Two whole numbers, those of the rows first; one axis more or less than two is no image's.
+    /// An attribute of two integers, height and width; images have two spatial axes.
     private func size(_ node: ONNXModel.Node, _ name: String) throws -> Size2D? {
         guard let attribute = node.attributes[name] else { return nil }
         guard attribute.integers.count == 2 else {
-            throw unsupported(node, "\(name) \(attribute.integers), expected two")
+            throw unsupported(node, "\(name) \(attribute.integers), expected two values")
         }
         return Size2D(height: attribute.integers[0], width: attribute.integers[1])
     }
 
-    /// What `auto_pad` and `pads` say.
+    /// The padding according to `auto_pad` or `pads`.
     private func padding(
         _ node: ONNXModel.Node, over shape: TensorShape, kernel: Size2D, dilation: Size2D
     ) throws -> Padding {
         switch node.attributes["auto_pad"]?.text ?? "NOTSET" {
         case "NOTSET", "":
             guard let pads = node.attributes["pads"]?.integers else { return .valid }
-            guard pads.count == 4 else { throw unsupported(node, "pads \(pads), expected four") }
+            guard pads.count == 4 else { throw unsupported(node, "pads \(pads), expected four values") }
             return pads == [0, 0, 0, 0]
                 ? .valid : .explicit(top: pads[0], left: pads[1], bottom: pads[2], right: pads[3])
         case "VALID": return .valid
         case "SAME_UPPER": return .same
         case "SAME_LOWER":
-            // Of an odd border the one more comes first, which no rule of the network's own does.
+            // An odd pixel of padding comes first, which `Padding.same` does not express.
             let stride = try size(node, "strides") ?? 1
-            let rows = Self.border(shape.height, kernel.height, stride.height, dilation.height)
-            let columns = Self.border(shape.width, kernel.width, stride.width, dilation.width)
+            let rows = Self.totalPadding(shape.height, kernel.height, stride.height, dilation.height)
+            let columns = Self.totalPadding(shape.width, kernel.width, stride.width, dilation.width)
             return .explicit(
                 top: rows - rows / 2, left: columns - columns / 2, bottom: rows / 2, right: columns / 2)
         case let other: throw unsupported(node, "auto_pad \(other)")
         }
     }
 
-    /// The border on both sides together with which a window gives one number for each `stride` of `length`.
-    private static func border(_ length: Int, _ kernel: Int, _ stride: Int, _ dilation: Int) -> Int {
-        // What no window may be is told by the layer.
+    /// The total padding of both sides for which the output has the size `length` / `stride`, rounded up.
+    private static func totalPadding(_ length: Int, _ kernel: Int, _ stride: Int, _ dilation: Int) -> Int {
+        // The layer reports invalid attributes.
         guard [kernel, stride, dilation].allSatisfy({ (1...(1 << 15)).contains($0) }) else { return 0 }
         return max(((length + stride - 1) / stride - 1) * stride + (kernel - 1) * dilation + 1 - length, 0)
     }
 }
 
-/// A matrix turned round, row by row.
+/// A transposed matrix in row-major order.
 private func transposed(_ values: [Float], rows: Int, columns: Int) -> [Float] {
     var result = [Float](repeating: 0, count: values.count)
     for row in 0..<rows {

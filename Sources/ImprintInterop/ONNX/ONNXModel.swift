@@ -1,23 +1,24 @@
 internal import ImprintModel
 
-/// An ONNX file as far as an image classifier needs it (onnx.proto3, https://github.com/onnx/onnx).
+/// The parts of an ONNX file that an image classifier needs (onnx.proto3, https://github.com/onnx/onnx).
 ///
-/// Weights stay in the file until they are asked for.
+/// Weights are decoded on demand.
 struct ONNXModel {
-    /// More than any model has; a file may name as many of each in two bytes.
-    static let greatestCount = 1 << 16
-    /// The versions of the standard operators whose meaning is known here.
+    /// An upper bound for the nodes, initializers, inputs and outputs of a model, so that a small file cannot exhaust memory.
+    static let maximumCount = 1 << 16
+    /// The supported opsets.
     static let knownOpsets = 6...28
 
-    /// The version of the standard operators.
+    /// The opset of the standard operators.
     private(set) var opset = 0
     private(set) var graph = Graph()
-    /// What the file says of itself.
+    /// The file's metadata.
     private(set) var metadata: [String: String] = [:]
     private let size: Int
 
-    /// Reads a file.
-    /// - Throws: `WireProblem` if it is no message of this kind.
+    /// Parses a file.
+    ///
+    /// - Throws: `WireError` if the file is not a valid ModelProto message.
     init(_ file: MappedFile) throws {
         var hasGraph = false
         size = file.count
@@ -44,14 +45,14 @@ struct ONNXModel {
             throw ImportError.Problem.malformed(reason: "it has no graph of nodes")
         }
         guard Self.knownOpsets.contains(opset) else {
-            throw ImportError.Problem.otherKind(
+            throw ImportError.Problem.unsuitableModel(
                 found: "a model of opset \(opset)",
-                advice: "expected one of \(Self.knownOpsets.lowerBound) to \(Self.knownOpsets.upperBound): "
-                    + "export it with opset_version=17, or convert it with onnx.version_converter")
+                advice: "Expected an opset from \(Self.knownOpsets.lowerBound) to \(Self.knownOpsets.upperBound). "
+                    + "Export the model with opset_version=17, or convert it with onnx.version_converter")
         }
     }
 
-    /// How many bytes the file has, together with those that hold weights for it.
+    /// The total size of the file and its external data files.
     func byteCount() throws -> Int {
         var sizes: [String: Int] = [:]
         let constants = graph.nodes.lazy.compactMap { $0.attributes["value"]?.tensor }
@@ -62,11 +63,11 @@ struct ONNXModel {
         return sizes.values.reduce(size, +)
     }
 
-    /// A better reason for a problem that an import met, from what the file declares; `nil` if there is none.
+    /// A more helpful error for a problem, based on the declared inputs and outputs; `nil` if there is none.
     func explanation(of problem: ImportError.Problem) -> ImportError.Problem? {
         switch problem {
         case .unsupported, .missing:
-            // A detector gives scores for each of many boxes.
+            // A detector outputs scores for many boxes.
             guard let shape = graph.outputs.first?.shape, shape.dropFirst().count(where: { $0 != 1 }) > 1 else {
                 return nil
             }
@@ -76,17 +77,17 @@ struct ONNXModel {
             guard let image = graph.inputs.first(where: { !names.contains($0.name) }), let batch = image.shape?.first,
                 let batch, batch > 1
             else { return nil }
-            return .otherKind(
+            return .unsuitableModel(
                 found: "a model for batches of \(batch) images (\(reason))",
-                advice: "export it for one image, or with the batch axis open")
+                advice: "Export it with the batch size 1 or with a dynamic batch axis")
         default: return nil
         }
     }
 
-    /// The operations of a model, and what they begin with.
+    /// A graph of nodes with its initializers, inputs and outputs.
     struct Graph {
         fileprivate(set) var name = ""
-        /// In an order in which each reads what is there by then.
+        /// The nodes in topological order.
         fileprivate(set) var nodes: [Node] = []
         fileprivate(set) var initializers: [Tensor] = []
         fileprivate(set) var inputs: [Value] = []
@@ -95,23 +96,23 @@ struct ONNXModel {
         fileprivate mutating func read(_ message: WireMessage) throws {
             try message.forEachField { field in
                 switch field.number {
-                case 1: try nodes.append(Node(field.message()), upTo: ONNXModel.greatestCount, "nodes")
+                case 1: try nodes.append(Node(field.message()), upTo: ONNXModel.maximumCount, "nodes")
                 case 2: name = try field.string()
-                case 5: try initializers.append(Tensor(field.message()), upTo: ONNXModel.greatestCount, "initializers")
-                case 11: try inputs.append(Value(field.message()), upTo: ONNXModel.greatestCount, "inputs")
-                case 12: try outputs.append(Value(field.message()), upTo: ONNXModel.greatestCount, "outputs")
+                case 5: try initializers.append(Tensor(field.message()), upTo: ONNXModel.maximumCount, "initializers")
+                case 11: try inputs.append(Value(field.message()), upTo: ONNXModel.maximumCount, "inputs")
+                case 12: try outputs.append(Value(field.message()), upTo: ONNXModel.maximumCount, "outputs")
                 default: break
                 }
             }
         }
     }
 
-    /// One operation.
+    /// A node of the graph.
     struct Node {
         private(set) var name = ""
         private(set) var operation = ""
         private(set) var domain = ""
-        /// The names of what it reads; an empty one is left out.
+        /// The names of the inputs; an empty name is an omitted input.
         private(set) var inputs: [String] = []
         private(set) var outputs: [String] = []
         private(set) var attributes: [String: Attribute] = [:]
@@ -126,17 +127,17 @@ struct ONNXModel {
                 case 5:
                     let attribute = try Attribute(field.message())
                     attributes[attribute.name] = attribute
-                    if attributes.count > 256 { throw WireProblem.tooMany(what: "attributes of a node", limit: 256) }
+                    if attributes.count > 256 { throw WireError.tooMany(item: "attributes of a node", limit: 256) }
                 case 7: domain = try field.string()
                 default: break
                 }
             }
-            // What errors call it.
+            // Error messages need a name.
             if name.isEmpty { name = outputs.first ?? operation }
         }
     }
 
-    /// A property of an operation.
+    /// An attribute of a node.
     struct Attribute {
         fileprivate private(set) var name = ""
         private(set) var float: Float?
@@ -154,15 +155,15 @@ struct ONNXModel {
                 case 20: type = try field.integer()
                 case 2: float = try field.float()
                 case 3: integer = try field.integer()
-                // Strings are bytes here; one that is no text is no property that an image classifier has.
+                // The field contains bytes. No supported attribute has bytes that are not text.
                 case 4: text = try? field.string()
                 case 5: tensor = try Tensor(field.message())
                 case 7: try field.append(to: &floats)
-                case 8: try field.append(to: &integers, limit: ONNXModel.greatestCount, of: "numbers in an attribute")
+                case 8: try field.append(to: &integers, limit: ONNXModel.maximumCount, of: "values in an attribute")
                 default: break
                 }
             }
-            // Writers may leave out what is 0.
+            // Writers may omit zeros.
             switch type {
             case 1: float = float ?? 0
             case 2: integer = integer ?? 0
@@ -174,9 +175,9 @@ struct ONNXModel {
     /// A graph's input or output.
     struct Value {
         private(set) var name = ""
-        /// The lengths of the axes; nil if one is not known, and altogether where the file does not tell.
+        /// The lengths of the axes; nil for a dynamic axis, or for the whole shape if the file does not specify it.
         private(set) var shape: [Int?]?
-        /// The number of the elements' type; 0 where the file does not tell.
+        /// The element type; 0 if the file does not specify it.
         private(set) var elementType = 0
 
         fileprivate init(_ message: WireMessage) throws {
@@ -210,7 +211,7 @@ struct ONNXModel {
 }
 
 extension WireMessage {
-    /// The key and value of an entry of a map of strings.
+    /// The key and value of an entry of a string map.
     func stringPair() throws -> (String, String) {
         var (key, value) = ("", "")
         try forEachField { field in
@@ -225,9 +226,9 @@ extension WireMessage {
 }
 
 extension Array {
-    /// Appends an element of a file that nobody vouches for.
-    mutating func append(_ element: Element, upTo limit: Int, _ what: String) throws {
-        guard count < limit else { throw WireProblem.tooMany(what: what, limit: limit) }
+    /// Appends an element of an untrusted file, up to a limit.
+    mutating func append(_ element: Element, upTo limit: Int, _ item: String) throws {
+        guard count < limit else { throw WireError.tooMany(item: item, limit: limit) }
         append(element)
     }
 }

@@ -1,10 +1,10 @@
 internal import ImprintNetwork
 
-/// What each operator of ONNX becomes where it depends on the image (https://onnx.ai/onnx/operators).
+/// The conversions of ONNX operators that depend on the image (https://onnx.ai/onnx/operators).
 enum ONNXOperators {
     typealias Operator = @Sendable (ONNXModel.Node, inout ONNXImporter) throws -> [SourceActivation]
 
-    /// By the operators' names.
+    /// The conversions by operator type.
     static let all = windows.merging(activations) { $1 }.merging(arithmetic) { $1 }.merging(shapes) { $1 }
 
     private static func one(
@@ -19,10 +19,10 @@ enum ONNXOperators {
         }
     }
 
-    /// A layer that takes height and width for what they are.
-    private static func pictureLayer(_ make: @escaping @Sendable (ONNXModel.Node) -> any Layer) -> Operator {
+    /// A layer that requires a tensor in NCHW order.
+    private static func imageLayer(_ make: @escaping @Sendable (ONNXModel.Node) -> any Layer) -> Operator {
         one { node, importer in
-            let x = try importer.assembler.picture(importer.activation(0, node), for: node.name)
+            let x = try importer.assembler.imageTensor(importer.activation(0, node), for: node.name)
             return try importer.assembler.add(make(node), named: node.name, to: [x])
         }
     }
@@ -36,9 +36,9 @@ enum ONNXOperators {
         "LayerNormalization": one { try $1.normalizeLayer($0) },
         "MaxPool": one { try $1.pool($0, isMax: true) },
         "AveragePool": one { try $1.pool($0, isMax: false) },
-        "GlobalAveragePool": pictureLayer { _ in GlobalAveragePool() },
-        "GlobalMaxPool": pictureLayer { _ in GlobalMaxPool() },
-        "LRN": pictureLayer { node in
+        "GlobalAveragePool": imageLayer { _ in GlobalAveragePool() },
+        "GlobalMaxPool": imageLayer { _ in GlobalMaxPool() },
+        "LRN": imageLayer { node in
             LocalResponseNormalization(
                 size: node.attributes["size"]?.integer ?? 0, alpha: node.attributes["alpha"]?.float ?? 1e-4,
                 beta: node.attributes["beta"]?.float ?? 0.75, bias: node.attributes["bias"]?.float ?? 1)
@@ -66,7 +66,7 @@ enum ONNXOperators {
         "Softmax": one { try $1.softmax($0) },
         "LogSoftmax": one { node, importer in
             let result = try importer.softmax(node)
-            importer.assembler.noteLogarithm(of: result)
+            importer.assembler.recordLogSoftmax(of: result)
             return result
         },
         "Dropout": one { try $1.activation(0, $0) },

@@ -1,12 +1,12 @@
 internal import Foundation
 
 extension ONNXModel {
-    /// Numbers in an ONNX file, or in a file beside it, where they stay until they are asked for.
+    /// A tensor in an ONNX file or in an external data file, which is decoded on demand.
     struct Tensor {
         private(set) var name = ""
         private(set) var shape: [Int] = []
         private var type = 0
-        /// The elements as they lie in memory, the lowest byte first; the others have fields by their types.
+        /// The byte range of little-endian elements (raw_data); other tensors use a field for their element type.
         private var raw: Range<Int>?
         private var external: [String: String] = [:]
         private var isExternal = false
@@ -22,51 +22,52 @@ extension ONNXModel {
                 case 9: raw = try field.bytes()
                 case 13:
                     external.merge(try [field.message().stringPair()]) { $1 }
-                    if external.count > 16 { throw WireProblem.tooMany(what: "properties of a tensor", limit: 16) }
+                    if external.count > 16 { throw WireError.tooMany(item: "properties of a tensor", limit: 16) }
                 case 14: isExternal = try field.integer() == 1
                 default: break
                 }
             }
         }
 
-        /// Whole numbers that shapes and places need at most; one takes a byte of a file and eight of memory.
-        private static let greatestWholeCount = 1 << 16
+        /// An upper bound for integers in shapes and indices, which take one byte of the file and eight bytes of memory each.
+        private static let maximumIntegerCount = 1 << 16
 
-        /// Whether elements of a type are floating-point numbers; nil if no classifier has them.
+        /// Whether an element type is a floating-point type; nil if it is not supported.
         private static let isFloat = [
             1: true, 2: false, 3: false, 4: false, 5: false, 6: false, 7: false, 9: false, 10: true, 11: true,
             12: false, 13: false, 16: true,
         ]
 
-        /// The name of the other file that holds the numbers.
+        /// The path of the external data file.
         var location: String? { isExternal ? external["location"] ?? "" : nil }
 
-        /// The numbers.
-        /// - Throws: `ImportError.Problem` if they are not as many as the shape says, or of a type that no classifier needs.
+        /// The decoded tensor.
+        ///
+        /// - Throws: `ImportError.Problem` if the data does not match the shape, or if the element type is not supported.
         func constant() throws -> Constant {
             guard let count = elementCount(shape), count < 1 << 40 else { throw problem("the shape \(shape)") }
-            guard let isFloat = Self.isFloat[type] else { throw unsupported("elements of the type \(type)") }
-            guard isFloat || count <= Self.greatestWholeCount else {
-                throw unsupported("\(count) whole numbers, expected weights as floating-point ones")
+            guard let isFloat = Self.isFloat[type] else { throw unsupported("the element type \(type)") }
+            guard isFloat || count <= Self.maximumIntegerCount else {
+                throw unsupported("\(count) integers, expected floating-point weights")
             }
-            if isExternal { return try numbers(in: externalFile(), count: count) }
-            if let raw { return try numbers(in: (message.file, raw), count: count) }
+            if isExternal { return try decoded(in: externalFile(), count: count) }
+            if let raw { return try decoded(in: (message.file, raw), count: count) }
             let constant = try stored(count: count)
-            guard constant.count == count else { throw problem("\(constant.count) numbers for the shape \(shape)") }
+            guard constant.count == count else { throw problem("\(constant.count) elements for the shape \(shape)") }
             return constant
         }
 
-        /// The numbers in the fields for their type.
+        /// The elements in the field for their type.
         private func stored(count: Int) throws -> Constant {
-            let expected = "numbers, as its shape \(shape) says"
+            let expected = "elements for the shape \(shape)"
             var (floats, integers): ([Float], [Int]) = ([], [])
-            // Each takes a byte of the file at least.
-            guard count <= message.range.count else { throw problem("no \(count) numbers") }
+            // Each element takes at least one byte of the file.
+            guard count <= message.range.count else { throw problem("fewer than \(count) elements") }
             try message.forEachField { field in
                 switch (field.number, type) {
                 case (4, 1): try field.append(to: &floats)
                 case (10, 11): try field.append(doublesTo: &floats)
-                // Of 16-bit floating-point numbers these are the bits.
+                // The field contains the bit patterns of 16-bit floating-point values.
                 case (5, 10):
                     try field.append(to: &floats, limit: count, of: expected) {
                         Float(Float16(bitPattern: UInt16(truncatingIfNeeded: $0)))
@@ -84,10 +85,10 @@ extension ONNXModel {
                 ? Constant(shape: shape, floats: floats) : Constant(shape: shape, integers: integers)
         }
 
-        private func numbers(in part: (file: MappedFile, range: Range<Int>), count: Int) throws -> Constant {
+        private func decoded(in part: (file: MappedFile, range: Range<Int>), count: Int) throws -> Constant {
             let (file, range) = part
             let sizes = [1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8, 16: 2]
-            guard let size = sizes[type] else { throw problem("elements of the type \(type)") }
+            guard let size = sizes[type] else { throw problem("the element type \(type)") }
             guard range.count == count * size else {
                 throw problem("\(range.count) bytes for the shape \(shape), expected \(count * size)")
             }
@@ -98,8 +99,8 @@ extension ONNXModel {
                         Int(truncatingIfNeeded: file.load(type, at: $0))
                     })
             }
-            // Floating-point numbers of 32 and 16 bits are checked if they are read.
-            if type != 1 && type != 10 { try ImportError.Problem.checkMemory(forNumbers: count) }
+            // `MappedFile` checks the memory for 32-bit and 16-bit floating-point values.
+            if type != 1 && type != 10 { try ImportError.Problem.checkMemory(forElements: count) }
             switch type {
             case 1: return Constant(shape: shape, floats: try file.floats(range))
             case 2, 9: return whole(UInt8.self)
@@ -125,12 +126,14 @@ extension ONNXModel {
             }
         }
 
-        /// The part of another file that holds the numbers; that file lies in the folder of the model.
+        /// The byte range in the external data file, which must be in the model's folder.
         ///
-        /// A name that leads out of it, by steps up, from the root or by a link, is refused: a model must not make its reader open what
-        /// else is on the machine.
+        /// Paths that leave the folder (by `..`, as absolute paths or by symbolic links) are rejected, because a model must not
+        /// make the importer read other files of the user.
         func externalFile() throws -> (MappedFile, Range<Int>) {
-            guard let location = external["location"], !location.isEmpty else { throw problem("no file that holds it") }
+            guard let location = external["location"], !location.isEmpty else {
+                throw problem("no path of its external data")
+            }
             let folder = URL(filePath: message.file.path).deletingLastPathComponent().resolvingSymlinksInPath()
                 .standardizedFileURL
             let url = folder.appending(path: location).resolvingSymlinksInPath().standardizedFileURL
@@ -139,27 +142,29 @@ extension ONNXModel {
                 url.pathComponents.starts(with: folder.pathComponents),
                 url != folder
             else {
-                throw problem("its numbers in \(location.debugDescription), expected a file in the model's folder")
+                throw problem("external data in \(location.debugDescription), expected a file in the model's folder")
             }
             let other = try MappedFile(contentsOf: url)
             let offset = external["offset"].map { Int($0) } ?? 0
-            guard let offset, offset >= 0, offset <= other.count else { throw problem("an offset beyond \(location)") }
+            guard let offset, offset >= 0, offset <= other.count else {
+                throw problem("an offset beyond the end of \(location)")
+            }
             let length = external["length"].map { Int($0) } ?? other.count - offset
             guard let length, length >= 0, length <= other.count - offset else {
-                throw problem("more numbers than \(location) holds")
+                throw problem("more elements than \(location)")
             }
             return (other, offset..<(offset + length))
         }
 
-        /// A tensor that is valid, but of a kind that no network here has.
-        private func unsupported(_ what: String) -> ImportError.Problem {
+        /// An error for a valid tensor that Imprint does not support.
+        private func unsupported(_ reason: String) -> ImportError.Problem {
             .unsupported([
-                .init(operation: "tensor", node: name, reason: "the tensor \(name.debugDescription) has \(what)")
+                .init(operation: "tensor", node: name, reason: "the tensor \(name.debugDescription) has \(reason)")
             ])
         }
 
-        private func problem(_ what: String) -> ImportError.Problem {
-            .malformed(reason: "the tensor \(name.debugDescription) has \(what)")
+        private func problem(_ reason: String) -> ImportError.Problem {
+            .malformed(reason: "the tensor \(name.debugDescription) has \(reason)")
         }
     }
 }

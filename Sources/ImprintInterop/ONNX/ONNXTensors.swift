@@ -1,7 +1,7 @@
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// The operators that compute with whole tensors, or look at them in another shape.
+/// The operators for arithmetic, reductions, reshaping, selection and padding.
 extension ONNXImporter {
     /// Add and Sum.
     mutating func sum(_ node: ONNXModel.Node) throws -> SourceActivation {
@@ -21,7 +21,7 @@ extension ONNXImporter {
         return result
     }
 
-    /// Max, of tensors or with one known number.
+    /// Max of tensors, or of a tensor and a scalar constant.
     mutating func maximum(_ node: ONNXModel.Node) throws -> SourceActivation {
         let (activations, constants) = try terms(node)
         let result = activations.count > 1 ? try assembler.maximum(activations, named: node.name) : activations[0]
@@ -30,10 +30,12 @@ extension ONNXImporter {
         }
     }
 
-    /// Min, with one known number.
+    /// Min of a tensor and a scalar constant.
     mutating func minimum(_ node: ONNXModel.Node) throws -> SourceActivation {
         let (activations, constants) = try terms(node)
-        guard activations.count == 1 else { throw unsupported(node, "of tensors, expected one and a known number") }
+        guard activations.count == 1 else {
+            throw unsupported(node, "of several tensors, expected one and a scalar constant")
+        }
         return try limits(constants, node).reduce(activations[0]) {
             try assembler.clip($0, from: -.infinity, to: $1, named: node.name)
         }
@@ -42,42 +44,42 @@ extension ONNXImporter {
     private func limits(_ constants: [Constant], _ node: ONNXModel.Node) throws -> [Float] {
         try constants.map { constant in
             guard constant.count == 1, let limit = constant.floats.first else {
-                throw unsupported(node, "with known numbers \(constant.shape), expected one")
+                throw unsupported(node, "with a constant of the shape \(constant.shape), expected a scalar")
             }
             return limit
         }
     }
 
-    /// Up to version 6 a constant was spread along an axis that the node names.
-    private func checkSpreading(_ node: ONNXModel.Node) throws {
+    /// Up to opset 6, an attribute names the axis for broadcasting.
+    private func checkBroadcasting(_ node: ONNXModel.Node) throws {
         guard (node.attributes["broadcast"]?.integer ?? 0) == 0 || node.attributes["axis"] == nil else {
-            throw unsupported(node, "an axis to spread along; export the model with opset 7 or later")
+            throw unsupported(node, "an explicit broadcast axis; export the model with opset 7 or later")
         }
     }
 
     /// Sub.
     mutating func difference(_ node: ONNXModel.Node) throws -> SourceActivation {
-        try checkSpreading(node)
+        try checkBroadcasting(node)
         return try assembler.difference(input(0, node), input(1, node), named: node.name)
     }
 
-    /// Div, by known numbers.
+    /// Div by a constant.
     mutating func quotient(_ node: ONNXModel.Node) throws -> SourceActivation {
-        try checkSpreading(node)
+        try checkBroadcasting(node)
         return try assembler.quotient(
             input(0, node), input(1, node), named: node.name, isSeparate: isErfArgument(node))
     }
 
     private func terms(_ node: ONNXModel.Node) throws -> ([SourceActivation], [Constant]) {
-        try checkSpreading(node)
+        try checkBroadcasting(node)
         var (activations, constants): ([SourceActivation], [Constant]) = ([], [])
-        for place in node.inputs.indices {
-            switch try input(place, node) {
+        for index in node.inputs.indices {
+            switch try input(index, node) {
             case .activation(let activation): activations.append(activation)
             case .constant(let constant): constants.append(constant)
             }
         }
-        guard !activations.isEmpty else { throw unsupported(node, "of weights") }
+        guard !activations.isEmpty else { throw unsupported(node, "of constants only") }
         return (activations, constants)
     }
 
@@ -85,7 +87,7 @@ extension ONNXImporter {
     mutating func reshape(_ node: ONNXModel.Node) throws -> SourceActivation {
         let x = try activation(0, node)
         let y = try assembler.reshape(x, to: dimensions(of: node, x.dimensions), named: node.name)
-        return try assembler.joiningChannels(of: y, named: node.name)
+        return try assembler.mergingChannelParts(of: y, named: node.name)
     }
 
     /// Transpose.
@@ -94,7 +96,7 @@ extension ONNXImporter {
         let order = node.attributes["perm"]?.integers ?? Array(x.axes.indices.reversed())
         guard Set(order) == Set(x.axes.indices), order.count == x.axes.count else {
             throw ImportError.Problem.malformed(
-                reason: "\(node.name) (Transpose) has the order \(order) for \(x.dimensions)")
+                reason: "\(node.name) (Transpose) has the permutation \(order) for a tensor \(x.dimensions)")
         }
         let axes = x.axes
         x.axes = order.map { axes[$0] }
@@ -111,10 +113,11 @@ extension ONNXImporter {
     mutating func split(_ node: ONNXModel.Node) throws -> [SourceActivation] {
         let x = try activation(0, node)
         let axis = node.attributes["axis"]?.integer ?? 0
-        guard let place = x.place(ofAxis: axis), !node.outputs.isEmpty else {
-            throw ImportError.Problem.malformed(reason: "\(node.name) (Split) has the axis \(axis) of \(x.dimensions)")
+        guard let index = x.index(ofAxis: axis), !node.outputs.isEmpty else {
+            throw ImportError.Problem.malformed(
+                reason: "\(node.name) (Split) has the axis \(axis) for a tensor \(x.dimensions)")
         }
-        let length = x.dimensions[place]
+        let length = x.dimensions[index]
         let count = node.outputs.count
         let whole = (length + count - 1) / count
         let lengths =
@@ -123,7 +126,8 @@ extension ONNXImporter {
         guard lengths.count == count, length > 0, lengths.allSatisfy((1...length).contains),
             lengths.reduce(0, +) == length
         else {
-            throw ImportError.Problem.malformed(reason: "\(node.name) (Split) divides \(length) into \(lengths)")
+            throw ImportError.Problem.malformed(
+                reason: "\(node.name) (Split) splits \(length) elements into \(lengths)")
         }
         var start = 0
         return try zip(node.outputs, lengths).map { name, length in
@@ -136,26 +140,26 @@ extension ONNXImporter {
     mutating func slice(_ node: ONNXModel.Node) throws -> SourceActivation {
         var x = try activation(0, node)
         for part in try slices(node, of: x.dimensions) {
-            x = try assembler.select(x, along: part.axis, part.places, named: node.name)
+            x = try assembler.select(x, along: part.axis, part.indices, named: node.name)
         }
         return x
     }
 
-    /// Gather, at known places.
+    /// Gather with constant indices.
     mutating func gather(_ node: ONNXModel.Node) throws -> SourceActivation {
         let x = try activation(0, node)
-        let places = try known(1, node)
+        let indices = try requiredConstant(1, node)
         let axis = node.attributes["axis"]?.integer ?? 0
-        guard let place = x.place(ofAxis: axis), let numbers = places.integers else {
-            throw unsupported(node, "along axis \(axis) at \(places.shape) places")
+        guard let index = x.index(ofAxis: axis), let values = indices.integers else {
+            throw unsupported(node, "along axis \(axis) with indices of the shape \(indices.shape)")
         }
-        let length = x.dimensions[place]
-        var y = try assembler.select(x, along: axis, numbers.map { $0 < 0 ? $0 &+ length : $0 }, named: node.name)
-        if places.shape.isEmpty { y.axes.remove(at: place) }
-        guard places.shape.count > 1 else { return y }
+        let length = x.dimensions[index]
+        var y = try assembler.select(x, along: axis, values.map { $0 < 0 ? $0 &+ length : $0 }, named: node.name)
+        if indices.shape.isEmpty { y.axes.remove(at: index) }
+        guard indices.shape.count > 1 else { return y }
         let dimensions = x.dimensions
         return try assembler.reshape(
-            y, to: dimensions[..<place] + places.shape + dimensions[(place + 1)...], named: node.name)
+            y, to: dimensions[..<index] + indices.shape + dimensions[(index + 1)...], named: node.name)
     }
 
     /// ReduceMean.
@@ -170,22 +174,22 @@ extension ONNXImporter {
             x, over: axes, keepingAxes: (node.attributes["keepdims"]?.integer ?? 1) != 0, named: node.name)
     }
 
-    /// Softmax and LogSoftmax, which up to version 12 take all axes from one on as one.
+    /// Softmax and LogSoftmax, which up to opset 12 flatten all axes from `axis` on.
     mutating func softmax(_ node: ONNXModel.Node) throws -> SourceActivation {
         let x = try activation(0, node)
         guard opset < 13 else {
             return try assembler.softmax(x, along: node.attributes["axis"]?.integer ?? -1, named: node.name)
         }
         let axis = node.attributes["axis"]?.integer ?? 1
-        guard let place = x.place(ofAxis: axis), x.dimensions[..<place].allSatisfy({ $0 == 1 }) else {
-            throw unsupported(node, "along axis \(axis) of \(x.dimensions), expected all numbers of an image")
+        guard let index = x.index(ofAxis: axis), x.dimensions[..<index].allSatisfy({ $0 == 1 }) else {
+            throw unsupported(node, "along axis \(axis) of \(x.dimensions), expected all elements of an image")
         }
         if x.shape.pixels == 1 && x.isVector { return try assembler.add(Softmax(), named: node.name, to: [x]) }
         let vector = try assembler.dividedVector(x, named: node.name)
         return try assembler.add(Softmax(), named: node.name, to: [vector])
     }
 
-    /// Pad, whose amounts were attributes up to version 10.
+    /// Pad, whose amounts are attributes up to opset 10.
     mutating func pad(_ node: ONNXModel.Node) throws -> SourceActivation {
         let x = try activation(0, node)
         let all = node.attributes["paddings"]?.integers
@@ -209,13 +213,13 @@ extension ONNXImporter {
             x, axes.indices.map { (axes[$0], amounts[$0], amounts[axes.count + $0]) }, mode, named: node.name)
     }
 
-    /// Upsample and Resize to whole multiples, each number again.
+    /// Upsample and Resize by integer factors, with nearest-neighbour interpolation that repeats each pixel.
     mutating func upsample(_ node: ONNXModel.Node) throws -> SourceActivation {
-        let x = try assembler.picture(activation(0, node), for: node.name)
+        let x = try assembler.imageTensor(activation(0, node), for: node.name)
         guard (node.attributes["mode"]?.text ?? "nearest") == "nearest" else {
             throw unsupported(node, "mode \(node.attributes["mode"]?.text ?? ""), expected nearest")
         }
-        guard node.attributes["axes"] == nil else { throw unsupported(node, "axes, expected all") }
+        guard node.attributes["axes"] == nil else { throw unsupported(node, "the attribute axes, expected all axes") }
         let isNew = node.operation == "Resize" && opset >= 11
         var scales = try constant(isNew ? 2 : 1, node)?.floats ?? node.attributes["scales"]?.floats ?? []
         if scales.isEmpty, isNew, let sizes = try constant(3, node)?.floats, sizes.count == 4 {
@@ -223,33 +227,35 @@ extension ONNXImporter {
         }
         let whole = scales.compactMap { Int(exactly: $0) }
         guard whole.count == 4, whole[0] == 1, whole[1] == 1, whole[2] >= 1, whole[3] >= 1 else {
-            throw unsupported(node, "by \(scales), expected whole multiples of height and width")
+            throw unsupported(node, "by \(scales), expected integer factors for height and width")
         }
         if isNew { try checkRepeats(node, factor: max(whole[2], whole[3])) }
         return try assembler.add(
             UpsampleNearest(factor: Size2D(height: whole[2], width: whole[3])), named: node.name, to: [x])
     }
 
-    /// Whether the nearest number is the one in whose square a place lies, which depends on where places are and how they are rounded.
+    /// Checks that the nearest neighbour repeats each pixel, which depends on the coordinate transformation and the rounding.
     private func checkRepeats(_ node: ONNXModel.Node, factor: Int) throws {
-        let places = node.attributes["coordinate_transformation_mode"]?.text ?? "half_pixel"
+        let coordinates = node.attributes["coordinate_transformation_mode"]?.text ?? "half_pixel"
         let rounding = node.attributes["nearest_mode"]?.text ?? "round_prefer_floor"
         let repeats =
-            switch (places, rounding) {
+            switch (coordinates, rounding) {
             case ("half_pixel", "round_prefer_floor"), ("half_pixel", "round_prefer_ceil"): true
             case ("pytorch_half_pixel", "round_prefer_floor"), ("pytorch_half_pixel", "round_prefer_ceil"): true
             case ("asymmetric", "floor"): true
             case ("asymmetric", "round_prefer_floor"): factor <= 2
             default: false
             }
-        guard repeats else { throw unsupported(node, "\(places) with \(rounding), expected each number again") }
+        guard repeats else {
+            throw unsupported(node, "\(coordinates) with \(rounding), expected modes that repeat each pixel")
+        }
     }
 
-    /// Cast, which between kinds of floating-point numbers changes nothing here.
+    /// Cast between floating-point types, which has no effect here.
     func convert(_ node: ONNXModel.Node) throws -> SourceActivation {
         let type = node.attributes["to"]?.integer ?? 1
         guard [1, 10, 11, 16].contains(type) else {
-            throw unsupported(node, "to the type \(type) of what depends on the image, expected floating-point numbers")
+            throw unsupported(node, "of an activation to the element type \(type), expected a floating-point type")
         }
         return try activation(0, node)
     }

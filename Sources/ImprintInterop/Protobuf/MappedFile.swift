@@ -3,24 +3,25 @@ internal import Foundation
 internal import ImprintCore
 internal import ImprintModel
 
-/// A file's bytes, read from the disk if they are looked at and not copied before.
+/// A memory-mapped file, whose bytes are read from the disk on access.
 ///
-/// A process whose mapped file shrinks dies of it, so that a file that is being written must not be read like this: models to import are
-/// finished files.
+/// If a mapped file shrinks, access to it ends the process. Only map files that no other process writes, such as models to
+/// import.
 final class MappedFile: Sendable {
-    /// The file's path, for messages.
+    /// The file's path for messages.
     let path: String
-    /// How many bytes there are.
+    /// The number of bytes.
     let count: Int
-    // Never written; gone when the last reader is.
+    // Read-only; `deinit` releases it.
     private nonisolated(unsafe) let base: UnsafeRawPointer?
     private let isMapped: Bool
 
     /// Maps the file at `url`.
-    /// - Throws: `FileError` if it cannot be read.
+    ///
+    /// - Throws: `FileError` if the file is unreadable.
     init(contentsOf url: URL) throws(FileError) {
         path = url.path(percentEncoded: false)
-        // Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
+        // Without O_NONBLOCK, opening a pipe without a writer would block forever.
         let descriptor = retryingInterrupts { [path] in open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
         guard descriptor >= 0 else { throw .cannotRead(path, errno: errno) }
         defer { close(descriptor) }
@@ -41,7 +42,7 @@ final class MappedFile: Sendable {
         base = UnsafeRawPointer(mapped)
     }
 
-    /// The bytes of a file that is in memory already.
+    /// Copies the bytes of a file that is already in memory.
     init(_ bytes: [UInt8], named name: String) {
         path = name
         count = bytes.count
@@ -56,30 +57,31 @@ final class MappedFile: Sendable {
         if isMapped { munmap(base, count) } else { base.deallocate() }
     }
 
-    subscript(place: Int) -> UInt8 {
-        precondition(place >= 0 && place < count, "byte \(place) is beyond the file's \(count)")
-        return base!.load(fromByteOffset: place, as: UInt8.self)
+    subscript(offset: Int) -> UInt8 {
+        precondition(offset >= 0 && offset < count, "byte \(offset) is beyond the file's \(count)")
+        return base!.load(fromByteOffset: offset, as: UInt8.self)
     }
 
-    /// The bytes of a part of the file, which must lie within it.
+    /// The bytes of a range, which must be within the file.
     func bytes(_ range: Range<Int>) -> UnsafeRawBufferPointer {
         precondition(range.lowerBound >= 0 && range.upperBound <= count, "\(range) is beyond the file's \(count) bytes")
         return UnsafeRawBufferPointer(start: base.map { $0 + range.lowerBound }, count: range.count)
     }
 
-    /// A whole number, the lowest byte first, at a place of any alignment.
-    func load<Number: FixedWidthInteger>(_ type: Number.Type, at place: Int) -> Number {
-        Number(littleEndian: bytes(place..<(place + MemoryLayout<Number>.size)).loadUnaligned(as: type))
+    /// The little-endian integer at an offset of any alignment.
+    func load<Number: FixedWidthInteger>(_ type: Number.Type, at offset: Int) -> Number {
+        Number(littleEndian: bytes(offset..<(offset + MemoryLayout<Number>.size)).loadUnaligned(as: type))
     }
 
-    /// A part of the file as text; nil if it is not UTF-8.
+    /// A range of the file as text; nil if it is not UTF-8.
     func text(_ range: Range<Int>) -> String? { String(validating: bytes(range), as: UTF8.self) }
 
-    /// A part of the file, a multiple of four bytes, as 32-bit floating-point numbers.
+    /// A range of the file, a multiple of four bytes, as 32-bit floating-point values.
+    ///
     /// - Throws: `ImportError.Problem.outOfMemory`.
     func floats(_ range: Range<Int>) throws(ImportError.Problem) -> [Float] {
-        try ImportError.Problem.checkMemory(forNumbers: range.count / 4)
-        defer { letGo(range) }
+        try ImportError.Problem.checkMemory(forElements: range.count / 4)
+        defer { releasePages(range) }
         return [Float](unsafeUninitializedCapacity: range.count / 4) { values, initialized in
             UnsafeMutableRawBufferPointer(values).copyMemory(
                 from: UnsafeRawBufferPointer(rebasing: bytes(range)[..<(range.count / 4 * 4)]))
@@ -87,13 +89,14 @@ final class MappedFile: Sendable {
         }
     }
 
-    /// A part of the file, a multiple of two bytes, of 16-bit floating-point numbers.
+    /// A range of the file, a multiple of two bytes, as converted 16-bit floating-point values.
+    ///
     /// - Throws: `ImportError.Problem.outOfMemory`.
     func halves(_ range: Range<Int>) throws(ImportError.Problem) -> [Float] {
         let count = range.count / 2
-        try ImportError.Problem.checkMemory(forNumbers: count)
-        defer { letGo(range) }
-        // They may lie at odd places, where none can be read.
+        try ImportError.Problem.checkMemory(forElements: count)
+        defer { releasePages(range) }
+        // The offset may be odd, so copy the values to aligned memory first.
         var halves = [UInt16](repeating: 0, count: min(count, EncodedFloats.partLength))
         return [Float](unsafeUninitializedCapacity: count) { values, initialized in
             for first in stride(from: 0, to: count, by: EncodedFloats.partLength) {
@@ -106,8 +109,8 @@ final class MappedFile: Sendable {
         }
     }
 
-    /// Lets the system take back the memory of a large part that was read; it comes from the disk again if it is looked at again.
-    private func letGo(_ range: Range<Int>) {
+    /// Lets the system reclaim the pages of a large range; a later access reads them from the disk again.
+    private func releasePages(_ range: Range<Int>) {
         let page = Int(getpagesize())
         let (start, end) = ((range.lowerBound + page - 1) / page * page, range.upperBound / page * page)
         guard isMapped, end - start >= 1 << 20, let base else { return }

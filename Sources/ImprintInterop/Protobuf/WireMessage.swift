@@ -1,50 +1,51 @@
 internal import ImprintModel
 
-/// What breaks the rules of the protobuf wire format; whoever knows the file names it.
-enum WireProblem: Error, Equatable, CustomStringConvertible {
-    /// A number or a length goes on beyond the end of its message.
+/// A violation of the protobuf wire format; the caller adds the path of the file.
+enum WireError: Error, Equatable, CustomStringConvertible {
+    /// A value or a length extends beyond the end of its message.
     case truncated(offset: Int)
-    /// A number has more than ten bytes.
-    case overlongNumber(offset: Int)
-    /// A field has a number or a type that the format does not have.
+    /// A varint has more than ten bytes.
+    case overlongVarint(offset: Int)
+    /// A field has an invalid number or wire type.
     case unknownType(offset: Int)
-    /// A field holds something else than its number stands for.
+    /// A field has another wire type than its definition.
     case mistyped(field: Int, offset: Int)
-    /// Messages lie in each other deeper than any writer nests them.
+    /// Messages are nested too deeply.
     case tooDeep(offset: Int)
     /// A text is not UTF-8.
     case notText(field: Int, offset: Int)
-    /// There is more of something than any model has.
-    case tooMany(what: String, limit: Int)
+    /// There are more items than any model has.
+    case tooMany(item: String, limit: Int)
 
     var description: String {
         switch self {
-        case .truncated(let offset): "it ends in the middle of what begins at byte \(offset)"
-        case .overlongNumber(let offset): "the number at byte \(offset) has more than ten bytes"
-        case .unknownType(let offset): "at byte \(offset) is no field of a protobuf message"
-        case .mistyped(let field, let offset): "the field \(field) at byte \(offset) has another type than it must have"
-        case .tooDeep(let offset): "at byte \(offset) more than \(WireMessage.greatestDepth) messages lie in each other"
+        case .truncated(let offset): "it is truncated in the middle of the field at byte \(offset)"
+        case .overlongVarint(let offset): "the varint at byte \(offset) has more than ten bytes"
+        case .unknownType(let offset): "there is no valid protobuf field at byte \(offset)"
+        case .mistyped(let field, let offset): "the field \(field) at byte \(offset) has the wrong wire type"
+        case .tooDeep(let offset):
+            "the messages at byte \(offset) are nested more than \(WireMessage.maximumDepth) levels deep"
         case .notText(let field, let offset): "the field \(field) at byte \(offset) is not UTF-8 text"
-        case .tooMany(let what, let limit): "it has more than \(limit) \(what)"
+        case .tooMany(let item, let limit): "it has more than \(limit) \(item)"
         }
     }
 }
 
-/// One message in the protobuf wire format: a part of a file's bytes, which stay if they are.
+/// A message in the protobuf wire format, which is a range of a file's bytes and is not copied.
 ///
-/// A field is a key, `(number << 3) | type` as a varint, and a value: type 0 a varint (seven bits a byte, the lowest first), 1 and 5 eight and
-/// four bytes, the lowest first, 2 a length and so many bytes (protobuf.dev, "Encoding"). Whoever reads takes the fields it knows in the order
-/// in which they are there; the last of several counts where one is expected.
+/// A field is a key, `(number << 3) | type` as a varint, and a value. Type 0 is a varint (seven bits per byte, lowest first),
+/// types 1 and 5 are eight and four bytes in little-endian order, and type 2 is a length followed by that many bytes
+/// (protobuf.dev, "Encoding"). Readers visit the fields in file order; if a field occurs more than once, the last one wins.
 struct WireMessage {
-    /// Deeper than any of the formats nests its messages.
-    static let greatestDepth = 64
+    /// An upper bound for the nesting depth in all formats.
+    static let maximumDepth = 64
 
     let file: MappedFile
     /// The message's bytes in the file.
     let range: Range<Int>
     private let depth: Int
 
-    /// The message that a whole file is.
+    /// The message that spans a whole file.
     init(_ file: MappedFile) {
         self.init(file, 0..<file.count, depth: 0)
     }
@@ -73,150 +74,151 @@ struct WireMessage {
 
     /// Calls `body` for each field, in order.
     func forEachField(_ body: (Field) throws -> Void) throws {
-        var place = range.lowerBound
-        while place < range.upperBound {
-            let offset = place
-            let key = try varint(&place)
+        var position = range.lowerBound
+        while position < range.upperBound {
+            let offset = position
+            let key = try varint(&position)
             let number = Int(truncatingIfNeeded: key >> 3)
-            guard number > 0, number < 1 << 29 else { throw WireProblem.unknownType(offset: offset) }
+            guard number > 0, number < 1 << 29 else { throw WireError.unknownType(offset: offset) }
             let value: Value
             switch key & 7 {
-            case 0: value = .varint(try varint(&place))
-            case 1: value = .fixed64(try fixed(UInt64.self, &place))
-            case 5: value = .fixed32(try fixed(UInt32.self, &place))
+            case 0: value = .varint(try varint(&position))
+            case 1: value = .fixed64(try fixed(UInt64.self, &position))
+            case 5: value = .fixed32(try fixed(UInt32.self, &position))
             case 2:
-                let length = try varint(&place)
-                guard length <= UInt64(range.upperBound - place) else { throw WireProblem.truncated(offset: offset) }
-                value = .bytes(place..<(place + Int(length)))
-                place += Int(length)
-            default: throw WireProblem.unknownType(offset: offset)
+                let length = try varint(&position)
+                guard length <= UInt64(range.upperBound - position) else { throw WireError.truncated(offset: offset) }
+                value = .bytes(position..<(position + Int(length)))
+                position += Int(length)
+            default: throw WireError.unknownType(offset: offset)
             }
             try body(Field(number: number, value: value, offset: offset, owner: self))
         }
     }
 
-    fileprivate func varint(_ place: inout Int) throws -> UInt64 {
-        let start = place
+    fileprivate func varint(_ position: inout Int) throws -> UInt64 {
+        let start = position
         var result: UInt64 = 0
         for shift in stride(from: 0, to: 70, by: 7) {
-            guard place < range.upperBound else { throw WireProblem.truncated(offset: start) }
-            let byte = UInt64(file[place])
-            place += 1
-            // The tenth byte has one bit left to give.
+            guard position < range.upperBound else { throw WireError.truncated(offset: start) }
+            let byte = UInt64(file[position])
+            position += 1
+            // The tenth byte contributes only one bit.
             result |= shift < 63 ? (byte & 0x7F) << UInt64(shift) : (byte & 1) << 63
             if byte < 0x80 { return result }
         }
-        throw WireProblem.overlongNumber(offset: start)
+        throw WireError.overlongVarint(offset: start)
     }
 
-    fileprivate func fixed<Number: FixedWidthInteger>(_ type: Number.Type, _ place: inout Int) throws -> Number {
+    fileprivate func fixed<Number: FixedWidthInteger>(_ type: Number.Type, _ position: inout Int) throws -> Number {
         let size = MemoryLayout<Number>.size
-        guard range.upperBound - place >= size else { throw WireProblem.truncated(offset: place) }
-        defer { place += size }
-        return file.load(type, at: place)
+        guard range.upperBound - position >= size else { throw WireError.truncated(offset: position) }
+        defer { position += size }
+        return file.load(type, at: position)
     }
 
     fileprivate func part(_ range: Range<Int>, depth: Int) -> WireMessage { WireMessage(file, range, depth: depth) }
     fileprivate func nested(_ range: Range<Int>, offset: Int) throws -> WireMessage {
-        guard depth < Self.greatestDepth else { throw WireProblem.tooDeep(offset: offset) }
+        guard depth < Self.maximumDepth else { throw WireError.tooDeep(offset: offset) }
         return part(range, depth: depth + 1)
     }
 }
 
 extension WireMessage.Field {
-    /// Whether the value is bytes, such as those of many numbers together.
+    /// Whether the value is a byte range, such as packed values.
     var isPacked: Bool {
         if case .bytes = value { true } else { false }
     }
 
-    private var mistyped: WireProblem { .mistyped(field: number, offset: offset) }
+    private var mistyped: WireError { .mistyped(field: number, offset: offset) }
 
-    /// A whole number, as an int64 is stored.
+    /// The value as an int64.
     func integer() throws -> Int {
         guard case .varint(let value) = value else { throw mistyped }
         return Int(truncatingIfNeeded: value)
     }
 
-    /// Yes or no.
+    /// The value as a Boolean.
     func bool() throws -> Bool { try integer() != 0 }
 
-    /// A 32-bit floating-point number.
+    /// The value as a 32-bit floating-point number.
     func float() throws -> Float {
         guard case .fixed32(let value) = value else { throw mistyped }
         return Float(bitPattern: value)
     }
 
-    /// A 64-bit floating-point number.
+    /// The value as a 64-bit floating-point number.
     func double() throws -> Double {
         guard case .fixed64(let value) = value else { throw mistyped }
         return Double(bitPattern: value)
     }
 
-    /// The place in the file of so many bytes of any content.
+    /// The byte range of the value in the file.
     func bytes() throws -> Range<Int> {
         guard case .bytes(let range) = value else { throw mistyped }
         return range
     }
 
-    /// A text.
+    /// The value as UTF-8 text.
     func string() throws -> String {
         let range = try bytes()
-        guard let text = owner.file.text(range) else { throw WireProblem.notText(field: number, offset: offset) }
+        guard let text = owner.file.text(range) else { throw WireError.notText(field: number, offset: offset) }
         return text
     }
 
-    /// A message in this one.
+    /// The value as a nested message.
     func message() throws -> WireMessage { try owner.nested(bytes(), offset: offset) }
 
-    /// Appends the whole numbers of a repeated field, of which a field holds one, or any number "packed".
-    /// - Parameter limit: How many there may be in all.
-    func append(to numbers: inout [Int], limit: Int, of what: String) throws {
-        try append(to: &numbers, limit: limit, of: what) { $0 }
+    /// Appends the integers of a repeated field, which contains one value or many packed values.
+    ///
+    /// - Parameter limit: The maximum number of values in total.
+    func append(to values: inout [Int], limit: Int, of item: String) throws {
+        try append(to: &values, limit: limit, of: item) { $0 }
     }
 
-    /// Appends what `number` makes of each whole number of a repeated field.
+    /// Appends the transformed integers of a repeated field.
     func append<Number>(
-        to numbers: inout [Number], limit: Int, of what: String, _ number: (Int) -> Number
+        to values: inout [Number], limit: Int, of item: String, _ transform: (Int) -> Number
     ) throws {
         func append(_ value: UInt64) throws {
-            guard numbers.count < limit else { throw WireProblem.tooMany(what: what, limit: limit) }
-            numbers.append(number(Int(truncatingIfNeeded: value)))
+            guard values.count < limit else { throw WireError.tooMany(item: item, limit: limit) }
+            values.append(transform(Int(truncatingIfNeeded: value)))
         }
         switch value {
         case .varint(let value): try append(value)
         case .bytes(let range):
             let part = owner.part(range, depth: 0)
-            var place = range.lowerBound
-            while place < range.upperBound { try append(part.varint(&place)) }
+            var position = range.lowerBound
+            while position < range.upperBound { try append(part.varint(&position)) }
         default: throw mistyped
         }
     }
 
     /// Appends the 32-bit floating-point numbers of a repeated field.
-    func append(to numbers: inout [Float]) throws {
+    func append(to values: inout [Float]) throws {
         switch value {
-        case .fixed32(let value): numbers.append(Float(bitPattern: value))
+        case .fixed32(let value): values.append(Float(bitPattern: value))
         case .bytes(let range):
             guard range.count % 4 == 0 else { throw mistyped }
-            // Mostly all are in one field, and need no copy.
-            if numbers.isEmpty {
-                numbers = try owner.file.floats(range)
+            // Usually one field contains all values, which avoids a copy.
+            if values.isEmpty {
+                values = try owner.file.floats(range)
             } else {
-                numbers += try owner.file.floats(range)
+                values += try owner.file.floats(range)
             }
         default: throw mistyped
         }
     }
 
     /// Appends the 64-bit floating-point numbers of a repeated field, rounded to 32 bits.
-    func append(doublesTo numbers: inout [Float]) throws {
+    func append(doublesTo values: inout [Float]) throws {
         switch value {
-        case .fixed64(let value): numbers.append(Float(Double(bitPattern: value)))
+        case .fixed64(let value): values.append(Float(Double(bitPattern: value)))
         case .bytes(let range):
             guard range.count % 8 == 0 else { throw mistyped }
-            try ImportError.Problem.checkMemory(forNumbers: numbers.count + range.count / 8)
-            for place in stride(from: range.lowerBound, to: range.upperBound, by: 8) {
-                numbers.append(Float(Double(bitPattern: owner.file.load(UInt64.self, at: place))))
+            try ImportError.Problem.checkMemory(forElements: values.count + range.count / 8)
+            for position in stride(from: range.lowerBound, to: range.upperBound, by: 8) {
+                values.append(Float(Double(bitPattern: owner.file.load(UInt64.self, at: position))))
             }
         default: throw mistyped
         }

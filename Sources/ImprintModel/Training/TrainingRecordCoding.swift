@@ -130,7 +130,7 @@ extension TrainingRecord {
                 forKey: .optimizer)
             try values.encode(LearningRateSchedule(classifier.schedule), forKey: .schedule)
             try values.encode(classifier.labelSmoothing, forKey: .labelSmoothing)
-            try values.encode(classifier.augmentation.words, forKey: .augmentations)
+            try values.encode(classifier.augmentation.names, forKey: .augmentations)
             try values.encodeIfPresent(classifier.averageDecay, forKey: .averageDecay)
             try values.encodeIfPresent(fineTuning, forKey: .fineTuning)
         case .detector(let detector):

@@ -1,6 +1,6 @@
-// The camera: its pictures while somebody looks, and nothing at all otherwise.
+// The camera, which is on only while the page is visible and not paused.
 
-/** The long side of the pictures that are taken, in pixels. */
+/** The long side of the frames for classification, in pixels. */
 const longSide = 640;
 
 export class Camera {
@@ -8,10 +8,10 @@ export class Camera {
   #canvas = document.createElement("canvas");
   #lost;
   #isWanted = false;
-  /** The request that is under way, if any: the browser is asked once at a time. */
+  /** The pending camera request, if any: there is at most one at a time. */
   #opening = null;
 
-  /** `lost` is called where the camera ends by itself, as when it is unplugged. */
+  /** `lost` is called if the camera ends by itself, for example because it is unplugged. */
   constructor(video, lost) {
     this.#video = video;
     this.#lost = lost;
@@ -19,7 +19,7 @@ export class Camera {
 
   get isOn() { return this.#video.srcObject !== null; }
 
-  /** Starts it, and waits for the first picture or until it was stopped. Throws with a sentence where there is none to be had. */
+  /** Starts the camera, and waits for the first frame or a stop. Throws an error with a message if there is no camera. */
   async start() {
     this.#isWanted = true;
     this.#opening ??= this.#open().finally(() => { this.#opening = null; });
@@ -28,7 +28,7 @@ export class Camera {
 
   async #open() {
     if (this.isOn) return;
-    if (!navigator.mediaDevices?.getUserMedia) throw new Error("This browser gives no camera to the page.");
+    if (!navigator.mediaDevices?.getUserMedia) throw new Error("This browser does not give the page access to a camera.");
     let stream;
     try {
       stream = await navigator.mediaDevices.getUserMedia({
@@ -38,7 +38,7 @@ export class Camera {
       throw new Error(
         error.name === "NotAllowedError" ? "The browser was not allowed to use the camera."
           : error.name === "NotFoundError" ? "There is no camera on this machine."
-            : "The camera cannot be used; another program may have it.");
+            : "The camera cannot be used; another program may be using it.");
     }
     if (!this.#isWanted) {
       for (const track of stream.getTracks()) track.stop();
@@ -49,10 +49,10 @@ export class Camera {
     try {
       await this.#video.play();
     } catch {
-      // Stopped, and perhaps wanted again, meanwhile.
+      // It was stopped meanwhile, and perhaps started again.
       if (this.#video.srcObject !== stream) return this.#isWanted ? this.#open() : undefined;
       this.stop();
-      throw new Error("The browser cannot show what the camera sees.");
+      throw new Error("The browser cannot show the camera picture.");
     }
     this.#video.hidden = !this.isOn;
   }
@@ -63,7 +63,7 @@ export class Camera {
     this.#lost();
   }
 
-  /** Ends it: its light goes out. */
+  /** Stops the camera. */
   stop() {
     this.#isWanted = false;
     for (const track of this.#video.srcObject?.getTracks() ?? []) track.stop();
@@ -71,7 +71,7 @@ export class Camera {
     this.#video.hidden = true;
   }
 
-  /** What it sees now, as a JPEG; at full size, or small as the model looks at it. `null` while it sees nothing yet. */
+  /** The current frame as a JPEG, at full size or scaled down for the model; `null` before the first frame. */
   frame({ whole = false } = {}) {
     const { videoWidth: width, videoHeight: height } = this.#video;
     if (!width || !height) return null;

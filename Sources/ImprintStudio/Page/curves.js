@@ -1,4 +1,4 @@
-// Curves of a lesson: how loss and accuracy on the examples change.
+// Training curves: loss and accuracy on the examples.
 
 import { draw, make, percent } from "./parts.js";
 
@@ -26,11 +26,11 @@ function chart(name, className, points, value, highest, text, tick = text) {
     make("figcaption", {}, make("span", { textContent: name }), make("b", { textContent: now })), svg);
 }
 
-/** Draws the curves of what a lesson came to. */
-export function showCurves(place, points) {
-  if (!points.length) return place.replaceChildren();
+/** Draws the training curves. */
+export function showCurves(container, points) {
+  if (!points.length) return container.replaceChildren();
   const highest = Math.max(...points.map((point) => point.loss), 1e-6);
-  place.replaceChildren(
+  container.replaceChildren(
     chart("Loss on the examples", "loss", points, (point) => point.loss, highest, (value) => value.toFixed(2)),
-    chart("Judged rightly", "accuracy", points, (point) => point.accuracy, 1, percent, (share) => `${share * 100} %`));
+    chart("Accuracy on the examples", "accuracy", points, (point) => point.accuracy, 1, percent, (share) => `${share * 100} %`));
 }

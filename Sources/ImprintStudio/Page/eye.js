@@ -1,4 +1,4 @@
-// What the studio looks at: the camera once a second, or a photo once. Hidden or paused, it does nothing.
+// The picture source: classifies the camera once a second, or a photo once. It does nothing while hidden or paused.
 
 import { Camera } from "./camera.js";
 import { find, hear, patience, say, tell } from "./parts.js";
@@ -6,26 +6,26 @@ import { server } from "./server.js";
 
 const camera = new Camera(find("video"), lost);
 const pause = find("pause");
-/** The photo in place of the camera, if any. */
+/** The photo that replaces the camera, if any. */
 let photo = null;
 let isPaused = false;
 let hasModel = false;
 let isLooking = false;
-/** Rises with every change of the picture or the model: what was seen before it is of no interest any more. */
+/** Increases with every change of picture or model, so that outdated results are ignored. */
 let turn = 0;
-/** Rises with every change of the picture: a camera that was asked for before it may not be wanted any more. */
+/** Increases with every change of the picture, so that outdated camera requests are ignored. */
 let opening = 0;
 let timer = 0;
-/** How many looks in a row failed. */
+/** The number of consecutive failures. */
 let failures = 0;
 
-/** The picture of now: at full size, or small as the model looks at it; `null` where there is none. */
+/** The current picture, at full size or scaled down for the model; `null` if there is none. */
 export async function picture(options) {
   if (photo) return photo;
   return camera.isOn ? camera.frame(options) : null;
 }
 
-/** Whether pictures follow one another. */
+/** Whether the camera delivers pictures. */
 export const isLive = () => !photo && camera.isOn;
 
 async function look() {
@@ -42,7 +42,7 @@ async function look() {
     if (sight && mine === turn) tell("seen", sight);
   } catch (error) {
     failures += 1;
-    // A photo that was refused stays what it is; a camera has other pictures, and who did not answer may do so yet.
+    // A rejected photo is not sent again; the camera has new pictures, and a missing answer may be temporary.
     isFinal = Boolean(photo) && error.isAnswer === true;
     if (mine === turn) {
       if (isFinal) say(error.message);
@@ -56,12 +56,12 @@ async function look() {
   else if (!isFinal) timer = setTimeout(look, Math.max(0, wait - (performance.now() - began)));
 }
 
-/** Shows what is looked at, and why nothing is. */
+/** Updates the controls, and shows a notice if there is no picture. */
 function show(notice = "") {
   find("photo").hidden = !photo;
   find("camera").hidden = !photo;
   pause.hidden = Boolean(photo);
-  pause.textContent = isPaused ? "Go on" : "Pause";
+  pause.textContent = isPaused ? "Resume" : "Pause";
   pause.setAttribute("aria-pressed", String(isPaused));
   find("notice").textContent = notice;
   find("notice").hidden = !notice;
@@ -73,11 +73,11 @@ function show(notice = "") {
   document.body.dataset.eye = photo ? "photo" : camera.isOn ? "live" : isPaused || document.hidden ? "paused" : "none";
 }
 
-/** Looks through the camera, unless there is a photo, a pause, or nobody who sees the page. */
+/** Starts the camera, unless there is a photo, the page is paused, or it is hidden. */
 async function open() {
   turn += 1;
   const mine = opening += 1;
-  // Nothing is known of the next picture yet.
+  // The next picture has no result yet.
   tell("seen", null);
   if (photo || isPaused || document.hidden) {
     camera.stop();
@@ -97,12 +97,12 @@ async function open() {
   look();
 }
 
-/** The camera is gone. */
+/** Handles a disconnected camera. */
 function lost() {
   turn += 1;
   opening += 1;
   tell("seen", null);
-  show("The camera is gone. Choose a photo, or drop one here; or plug it in, and load the page anew.");
+  show("The camera was disconnected. Choose a photo, or drop one here; or connect the camera again and reload the page.");
 }
 
 function choose(file) {

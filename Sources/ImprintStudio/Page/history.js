@@ -1,4 +1,4 @@
-// The shutter, and the pictures it took: each with its label burnt in, by categories.
+// The shutter and the saved pictures, each with its label drawn into it, by category.
 
 import { picture } from "./eye.js";
 import { held, isGated } from "./look.js";
@@ -7,13 +7,13 @@ import { server } from "./server.js";
 import { store } from "./store.js";
 import { zip } from "./zip.js";
 
-/** The newest first. */
+/** The saved pictures, newest first. */
 let pictures = [];
 let hasModel = false;
-/** Where the page shows pictures, by their ids. */
+/** The object URLs of the pictures, by id. */
 const addresses = new Map();
 
-/** The picture with a strip at its foot that says what was seen. */
+/** The picture with a strip at the bottom that shows the label. */
 async function burnt(blob, text) {
   const image = await createImageBitmap(blob).catch(() => { throw new Error("This browser cannot read the picture."); });
   // Small pictures are enlarged, so that there is room for the strip.
@@ -38,25 +38,25 @@ async function shoot() {
   try {
     const blob = await picture({ whole: true });
     if (!blob) throw new Error("There is no picture yet.");
-    // What is kept is looked at itself: the camera may have moved since it was last looked through. Unless it was, nothing is kept.
-    if (!hasModel && isGated()) throw new Error("it cannot be looked at yet, which the gate is for.");
+    // The saved picture itself is classified, because the camera may have moved since the last result.
+    if (!hasModel && isGated()) throw new Error("the content filter cannot check it before the model is loaded.");
     const observations = hasModel ? (await server.classify(blob)).observations : [];
     const reason = held(observations), seen = observations[0];
-    if (reason) return say(`Held back: ${quoted(reason.label)} was seen, so the picture is not kept.`);
+    if (reason) return say(`Blocked: the model detected ${quoted(reason.label)}, so the picture is not saved.`);
     const label = seen?.label ?? "Unlabelled";
     const text = seen ? `${label}  ${percent(seen.confidence)}` : label;
     const kept = {
       label, confidence: seen?.confidence ?? null, category: seen?.category ?? label, date: new Date(), blob: await burnt(blob, text),
     };
     await store.add(kept);
-    say(`Kept: ${text}.`);
+    say(`Saved: ${text}.`);
   } catch (error) {
-    say(`Nothing was kept: ${error.message}`);
+    say(`The picture was not saved: ${error.message}`);
   }
   await refresh();
 }
 
-/** How often the pictures were read; of two readings at once, the later one counts. */
+/** The number of times that the pictures were read; of two concurrent reads, the later one counts. */
 let readings = 0;
 
 /** Reads the pictures from the store, which other tabs change too, and shows them. */
@@ -124,28 +124,28 @@ function show() {
   filter.value = chosen;
   fill(find("categories"), categories, (category) => new Option(category, category));
   const shown = chosenPictures();
-  // What has the focus stays, although its category is another one now: a click may be on its way to it.
+  // The focused item stays even if its category has changed, because a click may be about to hit it.
   const focused = document.activeElement?.closest("#pictures li")?.key;
   const listed = pictures.filter((kept) => kept.id === focused || shown.includes(kept));
   fill(find("pictures"), listed, item, (kept) => kept.id);
   for (const [index, kept] of listed.entries()) {
     const field = find("pictures").children[index].querySelector("input");
-    // A field that is being typed in is left alone, unless this tab has just stored what was typed.
+    // Do not overwrite a field that is being edited, unless this tab has just stored its text.
     if (field !== document.activeElement || field.value.trim() === kept.category || field.value.trim() === "") field.value = kept.category;
   }
   write("history-state", pictures.length === 0 ? "No pictures yet: take one with the shutter."
-    : shown.length === pictures.length ? `${pictures.length} kept.` : `${shown.length} of ${pictures.length} kept.`);
+    : shown.length === pictures.length ? `${pictures.length} saved.` : `${shown.length} of ${pictures.length} saved.`);
   find("export").disabled = find("delete-all").disabled = shown.length === 0;
   find("delete-all").textContent = chosen ? "Delete these" : "Delete all";
 }
 
 const chosenPictures = () => pictures.filter((kept) => !find("category").value || kept.category === find("category").value);
 
-/** One file with the pictures shown, in folders by category, and what was seen in each. */
+/** Exports the listed pictures as one ZIP file, in folders by category, with a list of their labels. */
 async function exported() {
   await refresh();
-  const files = chosenPictures().map((kept, place) => ({
-    name: `${plain(kept.category)}/${place + 1} ${fileName(kept)}`, blob: kept.blob, date: kept.date, kept,
+  const files = chosenPictures().map((kept, index) => ({
+    name: `${plain(kept.category)}/${index + 1} ${fileName(kept)}`, blob: kept.blob, date: kept.date, kept,
   }));
   const list = files.map(({ name, kept: { label, confidence, category, date } }) => ({ file: name, label, confidence, category, date }));
   const listing = { name: "pictures.json", blob: new Blob([JSON.stringify(list, null, 2)]), date: new Date() };

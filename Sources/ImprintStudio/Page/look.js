@@ -1,19 +1,19 @@
-// What was seen: the top five, a text for those who cannot see it, where it is, and the gate.
+// The classification result: the top five labels, an alternative text, the bounding box, and the content filter.
 
 import { asTyped, fill, find, focusOn, hear, make, percent, quoted, write } from "./parts.js";
 
 let sight = null;
-/** Whether the picture could not be looked at. */
+/** Whether the picture could not be classified. */
 let hasFailed = false;
-/** What the gate has stays while this tab does, also when the page is loaded anew. */
+/** The labels of the content filter, stored for this tab so that they survive a reload. */
 const gated = new Set(JSON.parse(sessionStorage.getItem("gate") ?? "[]"));
 /** The labels of the model; `null` until there is an answer. */
 let known = null;
 
-/** The gate's labels that may be seen: all of them, until it is known which ones the model has. */
+/** The labels of the filter that the model has; all of them while the model is unknown. */
 const active = () => [...gated].filter((label) => known?.has(label) ?? true);
 
-/** The gate's label that is surest among those that reach its threshold; `undefined` where the picture may pass. */
+/** The filtered label with the highest confidence at or above the threshold; `undefined` if the picture passes. */
 export function held(observations = sight?.observations ?? []) {
   const least = Number(find("gate-threshold").value);
   return observations.find((seen) => gated.has(seen.label) && seen.confidence >= least);
@@ -28,14 +28,14 @@ function showTop() {
       make("bdi", { className: "name", textContent: seen.label }),
       make("span", { className: "number", textContent: percent(seen.confidence) }), bar);
   }));
-  if (!top.length) find("top").append(make("li", { className: "soft", textContent: "Nothing was seen yet." }));
+  if (!top.length) find("top").append(make("li", { className: "soft", textContent: "No results yet." }));
 }
 
 function showText() {
   const least = Number(find("alt-threshold").value);
   const sure = sight?.observations.filter((seen) => seen.confidence >= least).slice(0, 3).map((seen) => seen.label) ?? [];
   const last = sure.pop();
-  find("alt").textContent = !sight ? "–" : !last ? `Nothing that the model is sure of to ${Math.round(least * 100)} %.`
+  find("alt").textContent = !sight ? "–" : !last ? `No label with a confidence of at least ${Math.round(least * 100)} %.`
     : `Picture that may show ${sure.length ? `${sure.join(", ")} and ${last}` : last}.`;
   find("copy").disabled = !last;
 }
@@ -45,35 +45,36 @@ function showBox() {
   find("box").toggleAttribute("hidden", !box || isCovered());
   if (!box) return;
   for (const name of ["x", "y", "width", "height"]) find("box").firstElementChild.setAttribute(name, box[name]);
-  // Over the picture alone, which may leave room beside it.
+  // The box covers only the picture, which may be smaller than its container.
   const shown = ["video", "photo"].map(find).find((element) => !element.hidden);
   const width = shown?.videoWidth || shown?.naturalWidth || 4, height = shown?.videoHeight || shown?.naturalHeight || 3;
   find("box").style.aspectRatio = `${width} / ${height}`;
   find("box").classList.toggle("wide", width / height > 4 / 3);
 }
 
-/** Whether pictures may be kept only after they were looked at. */
+/** Whether pictures may be saved only after a check by the content filter. */
 export const isGated = () => active().length > 0;
 
-/** Whether the picture is covered: also while nobody knows what it shows. */
+/** Whether the picture is covered, which includes the time before its classification. */
 const isCovered = () => isGated() && (!sight || Boolean(held()));
 
 function showGate() {
   const seen = held();
   find("picture").classList.toggle("held", isCovered());
   find("curtain").hidden = !isCovered();
-  find("curtain").textContent = seen ? `Held back: ${seen.label} ${percent(seen.confidence)}`
-    : hasFailed ? "Could not be looked at" : "Looking …";
+  find("curtain").textContent = seen ? `Blocked: ${seen.label} ${percent(seen.confidence)}`
+    : hasFailed ? "Could not be classified" : "Classifying …";
   const labels = active(), foreign = [...gated].filter((label) => !labels.includes(label));
-  const state = !labels.length ? `The gate is open: it has no labels${gated.size ? " that the model has" : ""}.`
-    : seen ? `Held back: ${quoted(seen.label)} was seen.`
-      : sight ? "The picture may pass." : hasFailed ? "The picture is covered, since it could not be looked at."
-        : "The picture is covered until it was looked at.";
-  write("gate-state", foreign.length ? `${state} Not known to this model: ${foreign.map(quoted).join(", ")}.` : state);
+  const state = !labels.length ? `The content filter is off: it has no labels${gated.size ? " of this model" : ""}.`
+    : seen ? `Blocked: the model detected ${quoted(seen.label)}.`
+      : sight ? "The picture passes the content filter."
+        : hasFailed ? "The picture is covered because it could not be classified."
+          : "The picture is covered until it is classified.";
+  write("gate-state", foreign.length ? `${state} Unknown to this model: ${foreign.map(quoted).join(", ")}.` : state);
   fill(find("gated"), [...gated], chip);
 }
 
-/** Changes the gate, and keeps what it has. */
+/** Changes the labels of the content filter and stores them. */
 function regate(change) {
   change();
   sessionStorage.setItem("gate", JSON.stringify([...gated]));
@@ -83,7 +84,7 @@ function regate(change) {
 const chip = (label) => make("li", {},
   make("bdi", { textContent: label }),
   make("button", {
-    textContent: "×", "aria-label": `Take ${label} from the gate`,
+    textContent: "×", "aria-label": `Remove ${label} from the filter`,
     onclick: () => { regate(() => gated.delete(label)); focusOn(find("gate-label")); },
   }));
 
@@ -118,7 +119,7 @@ find("copy").addEventListener("click", async () => {
     await navigator.clipboard.writeText(find("alt").textContent);
     find("copied").textContent = "Copied.";
   } catch {
-    find("copied").textContent = "The browser does not let the page copy; select the text.";
+    find("copied").textContent = "The browser does not allow the page to copy; select the text.";
   }
 });
 hear("seen", (next) => {

@@ -1,11 +1,11 @@
-// The needle: how sure the model is of one label, once a second.
+// The confidence gauge: the confidence of one label, once a second.
 
 import { draw, find, hear, percent } from "./parts.js";
 
 const dial = find("dial"), shown = find("shown"), meter = find("meter");
 const centre = { x: 160, y: 156 }, radius = 126;
 
-/** The place on the dial of a share, so far from the centre. */
+/** The point on the gauge for a fraction, at a distance from the centre. */
 function at(share, distance) {
   const angle = Math.PI * (1 - share);
   return [centre.x + distance * Math.cos(angle), centre.y - distance * Math.sin(angle)].map((value) => value.toFixed(2));
@@ -28,7 +28,7 @@ for (let tick = 0; tick <= 20; tick++) {
 dial.append(needle);
 
 let sight = null;
-/** What was said last, and when: whoever listens is not told the same each second. */
+/** The last announcement to screen readers and its time, so that it is not repeated every second. */
 let spoken = { label: "", confidence: 0, at: -Infinity };
 
 function speak(label, confidence) {

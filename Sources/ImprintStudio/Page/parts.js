@@ -1,8 +1,8 @@
-// What all parts of the page use: elements, shares as text, and news.
+// Shared helpers of the page: elements, percentages, events and messages.
 
 export const find = (id) => document.getElementById(id);
 
-/** An element with properties and children; text is set as text, whatever it says. */
+/** Creates an element with properties and children; text is always set as text, never as HTML. */
 export function make(name, properties = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(properties)) {
@@ -14,7 +14,7 @@ export function make(name, properties = {}, ...children) {
   return element;
 }
 
-/** The same in SVG. */
+/** Creates an SVG element. */
 export function draw(name, attributes = {}, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
@@ -25,10 +25,10 @@ export function draw(name, attributes = {}, ...children) {
 /** "93.4 %" for 0.934. */
 export const percent = (share) => `${(share * 100).toFixed(1)} %`;
 
-/** A label in a sentence, of which it is a part. */
+/** A label in quotation marks for a sentence, shortened if necessary. */
 export const quoted = (label) => `“${label.length > 80 ? `${label.slice(0, 79)}…` : label}”`;
 
-/** The label that is meant where it is typed: a field of a form takes blanks from labels that have them in odd places. */
+/** The label that a typed text means; form fields change unusual white space, so white space is ignored. */
 export function asTyped(text, labels) {
   const bare = (label) => label.replace(/\s+/gu, "");
   return labels.find((label) => label === text) ?? labels.find((label) => bare(label) === bare(text));
@@ -36,19 +36,19 @@ export function asTyped(text, labels) {
 
 const news = new EventTarget();
 
-/** Calls `take` with each piece of news of a name: "seen", "failed", "model". */
+/** Calls `take` for each event of a name: "seen", "failed", "model". */
 export const hear = (name, take) => news.addEventListener(name, (event) => take(event.detail));
 export const tell = (name, detail) => news.dispatchEvent(new CustomEvent(name, { detail }));
 
-/** Sets the text of an element where it is another one: a screen reader would say the same again. */
+/** Sets the text of an element if it has changed, so that screen readers do not repeat it. */
 export function write(id, text) {
   if (find(id).textContent !== text) find(id).textContent = text;
 }
 
-/** Says something under the picture, to those who listen too. */
+/** Shows a message under the picture, which screen readers announce. */
 export const say = (text) => write("said", text);
 
-/** What work gives; where it fails, why is said, and there is `undefined`. */
+/** Returns the result of `work`; if it fails, shows the error and returns `undefined`. */
 export async function trying(work) {
   try {
     return await work();
@@ -60,22 +60,22 @@ export async function trying(work) {
 
 export const pause = (time) => new Promise((done) => setTimeout(done, time));
 
-/** Says what failed, so many times in a row, and gives the time after which to try again, in milliseconds. */
+/** Shows an error after consecutive failures, and returns the delay before the next attempt, in milliseconds. */
 export function patience(error, failures) {
   say(failures < 3 ? error.message : `${error.message} The page tries again every few seconds.`);
   return Math.min(1000 * 2 ** Math.max(0, failures - 2), 10000);
 }
 
-/** Gives a list one element for each thing, by its key. Those that are there stay as they are, and so does the focus. */
-export function fill(place, things, build, key = (thing) => thing) {
-  const there = new Map([...place.children].map((element) => [element.key, element]));
+/** Updates a list to one element per item, by key. Existing elements stay, and so does the focus. */
+export function fill(list, things, build, key = (thing) => thing) {
+  const there = new Map([...list.children].map((element) => [element.key, element]));
   const wanted = things.map((thing) => there.get(key(thing)) ?? Object.assign(build(thing), { key: key(thing) }));
   const kept = new Set(wanted);
-  for (const element of [...place.children]) if (!kept.has(element)) element.remove();
+  for (const element of [...list.children]) if (!kept.has(element)) element.remove();
   for (const [index, element] of wanted.entries()) {
-    if (place.children[index] !== element) place.insertBefore(element, place.children[index] ?? null);
+    if (list.children[index] !== element) list.insertBefore(element, list.children[index] ?? null);
   }
 }
 
-/** Moves the focus to an element, where that which had it is about to go. */
+/** Moves the focus to an element, because the focused one is about to disappear. */
 export const focusOn = (element) => element?.focus();

@@ -1,6 +1,6 @@
-// What the page asks of the program: JSON both ways, and pictures as the bytes of their files.
+// The requests of the page to the studio: JSON, and pictures as the bytes of their files.
 
-/** What went wrong, in the program's words; `isAnswer` where it is the answer, and will be the same again. */
+/** A failed request with the message of the studio; `isAnswer` means that a retry would fail in the same way. */
 class Refused extends Error {
   constructor(message, isAnswer = true) {
     super(message);
@@ -8,17 +8,17 @@ class Refused extends Error {
   }
 }
 
-/** The run of the studio that this page belongs to, by its first answer: another studio may be started at the same address. */
+/** The studio run of this page, from its first answer; another studio may be started later at the same address. */
 let run = null;
 
-/** Loads the page again: what it shows and knows belongs to a studio that has ended. */
+/** Reloads the page, because its state belongs to a studio that has ended. */
 function startOver() {
   sessionStorage.setItem("restarted", "yes");
   location.reload();
   return new Promise(() => {});
 }
 
-/** Whether the page was loaded again because another studio was started; true once. */
+/** Whether the page was reloaded because of a new studio; true only once. */
 export function wasRestarted() {
   const found = sessionStorage.getItem("restarted") !== null;
   sessionStorage.removeItem("restarted");
@@ -26,14 +26,14 @@ export function wasRestarted() {
 }
 
 async function ask(method, path, parameters = {}, body = undefined) {
-  // Blanks as %20, since "+" is a plus.
+  // Spaces are encoded as %20, because the server takes "+" literally.
   const query = Object.entries(parameters).map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
   let answer;
   try {
-    // The studio refuses what is meant for another run.
+    // The studio rejects requests for another run.
     answer = await fetch(query ? `${path}?${query}` : path, { method, body, headers: run ? { "Imprint-Run": run } : {} });
   } catch {
-    throw new Refused("The studio does not answer any more: it has ended.", false);
+    throw new Refused("The studio has ended and does not answer.", false);
   }
   const found = answer.headers.get("Imprint-Run");
   if (found && run && found !== run) return startOver();
@@ -43,7 +43,7 @@ async function ask(method, path, parameters = {}, body = undefined) {
   return value;
 }
 
-/** The most bytes that a picture may have. */
+/** The maximum size of a picture in bytes. */
 const limit = 20 * 1024 * 1024;
 
 function photo(blob) {

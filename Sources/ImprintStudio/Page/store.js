@@ -1,18 +1,18 @@
-// Where pictures are kept: a database of this browser, on this machine, which all tabs of the studio share.
+// The picture store: a database of this browser on this machine, shared by all tabs of the studio.
 
 const opened = new Promise((done, fail) => {
   const request = indexedDB.open("imprint-studio", 1);
   request.onupgradeneeded = () => request.result.createObjectStore("pictures", { keyPath: "id", autoIncrement: true });
   request.onsuccess = () => done(request.result);
-  request.onerror = () => fail(new Error("This browser keeps no pictures for the page, as in a private window."));
+  request.onerror = () => fail(new Error("This browser does not store pictures for the page, perhaps because the window is private."));
 });
-// Whoever uses it is told.
+// Every use of the database reports the error.
 opened.catch(() => {});
 
-/** Tells the other tabs that the pictures have changed. */
+/** Notifies the other tabs of changes. */
 const tabs = new BroadcastChannel("imprint-pictures");
 
-/** Runs a transaction; gives what `work` returned, called after its requests are done. */
+/** Runs a transaction; `work` returns a function that gives the result after all requests. */
 async function run(mode, work) {
   const transaction = (await opened).transaction("pictures", mode);
   const result = work(transaction.objectStore("pictures"));
@@ -22,8 +22,8 @@ async function run(mode, work) {
       done(result());
     };
     transaction.onabort = () => fail(new Error(transaction.error?.name === "QuotaExceededError"
-      ? "The browser has no room for more pictures; delete some."
-      : `The browser's store of pictures failed: ${transaction.error?.message || "it does not say why"}`));
+      ? "The browser has no space for more pictures; delete some."
+      : `The picture store of the browser failed: ${transaction.error?.message || "unknown error"}`));
   });
 }
 
@@ -35,7 +35,7 @@ export const store = {
   /** Adds a new picture, which gets the key `id`. */
   add: (picture) => run("readwrite", (pictures) => resultOf(pictures.add(picture))),
 
-  /** Changes properties of a picture that is still there; gives false if it was deleted, also by another tab: it stays deleted. */
+  /** Changes properties of a picture; returns false if this or another tab has deleted it. */
   update: (id, changes) => run("readwrite", (pictures) => {
     const found = pictures.get(id);
     found.onsuccess = () => { if (found.result) pictures.put({ ...found.result, ...changes, id }); };
@@ -48,7 +48,7 @@ export const store = {
     return () => undefined;
   }),
 
-  /** Calls `take` when another tab has changed the pictures, and when this tab is seen again: a frozen tab gets no messages. */
+  /** Calls `take` when another tab changes the pictures, and when this tab becomes visible, because frozen tabs get no messages. */
   onChange(take) {
     tabs.addEventListener("message", take);
     for (const name of ["visibilitychange", "pageshow"]) addEventListener(name, () => { if (!document.hidden) take(); });

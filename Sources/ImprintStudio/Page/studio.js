@@ -1,4 +1,4 @@
-// Puts the page together: tabs, and what there is at first.
+// Sets up the page: tabs and the initial state.
 
 import "./look.js";
 import "./needle.js";
@@ -18,10 +18,10 @@ function select(tab) {
   }
 }
 
-for (const [place, tab] of tabs.entries()) {
+for (const [index, tab] of tabs.entries()) {
   tab.addEventListener("click", () => select(tab));
   tab.addEventListener("keydown", (event) => {
-    const next = { ArrowRight: place + 1, ArrowLeft: place - 1, Home: 0, End: tabs.length - 1 }[event.key];
+    const next = { ArrowRight: index + 1, ArrowLeft: index - 1, Home: 0, End: tabs.length - 1 }[event.key];
     if (next === undefined) return;
     event.preventDefault();
     const target = tabs.at(next % tabs.length);
@@ -40,5 +40,5 @@ for (let failures = 1; ; failures += 1) {
   }
 }
 if (document.body.dataset.model === "none") select(find("tab-teach"));
-if (wasRestarted()) say("The studio was started again; this page now shows the model of the new one.");
+if (wasRestarted()) say("The studio was restarted; this page now shows the model of the new studio.");
 document.body.dataset.ready = "true";

@@ -1,30 +1,30 @@
-// Teaching: hold a button to collect examples of a class, learn from them, see the curves.
+// Teaching: hold a button to collect examples of a class, train on them, and follow the training curves.
 
 import { showCurves } from "./curves.js";
 import { isLive, picture } from "./eye.js";
 import { asTyped, fill, find, focusOn, make, patience, pause, quoted, say, tell, trying, write } from "./parts.js";
 import { server } from "./server.js";
 
-/** How long it is from one example to the next while a button is held, in milliseconds. */
+/** The time between examples while a button is held, in milliseconds. */
 const interval = 200;
 
-/** The press of a button that is held: its class. */
+/** The current press of a class button. */
 let collecting = null;
 let collected = { classes: [], shortage: undefined };
 let stage = "none";
 let model = null;
 
-/** Other pages of this studio, which show what is taught here too. */
+/** The other pages of this studio, which update when this page teaches. */
 const others = new BroadcastChannel("imprint-studio");
 const tellOthers = () => others.postMessage("taught");
 
 async function collect(label) {
   if (collecting !== null) return;
-  // A press of its own: one that was let go may still wait for its next example.
+  // A new object per press, because an earlier, released press may still wait for its next example.
   const press = collecting = { label };
   find("classes").dataset.collecting = label;
   let taken;
-  // A tap takes one; of a photo there is but one to take.
+  // A tap takes one example, and so does a photo.
   do {
     const began = performance.now();
     taken = await trying(async () => {
@@ -41,7 +41,7 @@ async function collect(label) {
   tellOthers();
 }
 
-/** Ends the press of a class's button, not one that has just begun on another's. */
+/** Ends the press of a class button, but not a new press on another button. */
 function release(label) {
   if (collecting?.label !== label) return;
   collecting = null;
@@ -53,7 +53,7 @@ function countOf(label) {
   return count === 1 ? "1 example" : `${count} examples`;
 }
 
-/** A class: its name, how much there is of it, and what to do. Made once, so that a button that is held stays. */
+/** The list item of a class, created once so that a held button is never replaced. */
 function item(label) {
   const letGo = () => release(label);
   const hold = make("button", {
@@ -71,7 +71,7 @@ function item(label) {
       if (!event.repeat) collect(label);
     },
     onkeyup: letGo,
-    // Of assistive technology, which knows neither of the two.
+    // Assistive technology sends only clicks.
     onclick: (event) => { if (event.detail === 0 && collecting === null) { collect(label); letGo(); } },
   });
   const remove = make("button", {
@@ -92,7 +92,7 @@ function show(next = collected) {
   for (const element of find("classes").children) element.querySelector(".count").textContent = countOf(element.key);
   const megabytes = (next.byteCount / 2 ** 20).toFixed(1);
   find("room").textContent =
-    `Examples take ${megabytes} of ${next.byteLimit / 2 ** 20} MB, in memory alone, and are gone when the studio ends.`;
+    `Examples use ${megabytes} of ${next.byteLimit / 2 ** 20} MB of memory, and are deleted when the studio ends.`;
   const isRunning = stage === "running";
   find("shortage").textContent = isRunning ? "" : next.shortage ?? "There are enough examples to learn from.";
   find("start").disabled = isRunning || next.shortage !== undefined;
@@ -103,12 +103,12 @@ function show(next = collected) {
 }
 
 function introduction(model) {
-  if (!model.personalizes) return "Make two classes or more, collect some examples of each, and train a model of your own.";
-  if (model.learnsNewLabels) return "Teach the model labels that it has, or new ones: a handful of examples, a second of learning.";
-  return `The model spots marks and learns no new ones. Show it pictures of its labels: ${model.labels.map(quoted).join(", ")}.`;
+  if (!model.personalizes) return "Add two or more classes, collect examples of each, and train your own model.";
+  if (model.learnsNewLabels) return "Teach the model its own labels or new ones with a few examples; training takes about a second.";
+  return `The model detects logos and cannot learn new ones. Show it pictures of its labels: ${model.labels.map(quoted).join(", ")}.`;
 }
 
-/** Fetches what model is in use, and tells all parts. */
+/** Fetches the model in use, and notifies all parts of the page. */
 async function refresh() {
   model = await server.model();
   document.body.dataset.model = model.name === undefined ? "none" : "some";
@@ -121,11 +121,11 @@ async function refresh() {
   tell("model", model);
 }
 
-/** Follows a lesson to its end. */
+/** Follows a training run to its end. */
 async function follow(lesson) {
   let written = -Infinity, failures = 0;
   for (;;) {
-    // Whoever listens is told of progress once a second, of a change at once.
+    // Screen readers announce progress once a second, and changes of state at once.
     const now = performance.now();
     if (lesson.stage !== stage || now - written >= 1000) {
       write("lesson", lesson.message);
@@ -171,7 +171,7 @@ find("revert").addEventListener("click", () => trying(async () => {
   await server.revert();
   tellOthers();
   showCurves(find("curves"), []);
-  write("lesson", "The model is as it was at first.");
+  write("lesson", "The original model is in use again.");
   await refresh();
   focusOn(find("class-name"));
 }));
@@ -179,7 +179,7 @@ addEventListener("blur", () => release(collecting?.label));
 
 others.addEventListener("message", () => { if (stage !== "running") trying(openTeaching); });
 
-/** Shows what there is, also where the page was loaded anew in the middle of a lesson. */
+/** Shows the current state, including a training run that was already running when the page was loaded. */
 export async function openTeaching() {
   collected = await server.examples();
   await refresh();

@@ -1,4 +1,4 @@
-// A ZIP archive of files as they are, for pictures are compressed already (PKWARE APPNOTE 6.3, sections 4.3.7, 4.3.12 and 4.3.16).
+// Writes a ZIP archive without compression, because JPEGs are compressed (PKWARE APPNOTE 6.3, sections 4.3.7, 4.3.12, 4.3.16).
 
 const table = Uint32Array.from({ length: 256 }, (_, byte) => {
   for (let bit = 0; bit < 8; bit++) byte = byte & 1 ? (byte >>> 1) ^ 0xedb88320 : byte >>> 1;
@@ -11,14 +11,14 @@ function checksum(bytes) {
   return ~sum >>> 0;
 }
 
-/** Numbers of 2 or 4 bytes, the least significant first: [value, size] each. */
-function numbers(...fields) {
+/** Little-endian integers of 2 or 4 bytes, given as [value, size]. */
+function integers(...fields) {
   const view = new DataView(new ArrayBuffer(fields.reduce((sum, [, size]) => sum + size, 0)));
-  let place = 0;
+  let offset = 0;
   for (const [value, size] of fields) {
-    if (size === 2) view.setUint16(place, value, true);
-    else view.setUint32(place, value, true);
-    place += size;
+    if (size === 2) view.setUint16(offset, value, true);
+    else view.setUint32(offset, value, true);
+    offset += size;
   }
   return view.buffer;
 }
@@ -29,9 +29,9 @@ function stamp(date) {
   return [[time, 2], [day, 2]];
 }
 
-/** The archive of files { name, blob, date }. Throws where they are more than the fields of 2 and 4 bytes can count. */
+/** Creates an archive of files { name, blob, date }. Throws if the files exceed the limits of the 2- and 4-byte fields. */
 export async function zip(files) {
-  // Besides its bytes, a file takes 76 and twice its name, of which a letter takes at most three.
+  // Besides its content, a file needs 76 bytes and twice its name, at most three bytes per character.
   const size = files.reduce((sum, { name, blob }) => sum + blob.size + 76 + 6 * name.length, 22);
   if (files.length >= 0xffff || size >= 0xffffffff) {
     throw new Error("A ZIP file holds fewer than 65,535 files and 4 GB; export the pictures by category.");
@@ -45,14 +45,14 @@ export async function zip(files) {
       [20, 2], [0x800, 2], [0, 2], ...stamp(file.date), [checksum(bytes), 4], [bytes.length, 4], [bytes.length, 4],
       [name.length, 2], [0, 2],
     ];
-    const header = numbers([0x04034b50, 4], ...common);
-    const entry = numbers([0x02014b50, 4], [20, 2], ...common, [0, 2], [0, 2], [0, 2], [0, 4], [offset, 4]);
+    const header = integers([0x04034b50, 4], ...common);
+    const entry = integers([0x02014b50, 4], [20, 2], ...common, [0, 2], [0, 2], [0, 2], [0, 4], [offset, 4]);
     parts.push(header, name, bytes);
     directory.push(entry, name);
     offset += header.byteLength + name.length + bytes.length;
     directorySize += entry.byteLength + name.length;
   }
-  const end = numbers(
+  const end = integers(
     [0x06054b50, 4], [0, 2], [0, 2], [files.length, 2], [files.length, 2], [directorySize, 4], [offset, 4], [0, 2]);
   return new Blob([...parts, ...directory, end], { type: "application/zip" });
 }

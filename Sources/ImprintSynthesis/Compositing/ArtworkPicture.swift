@@ -27,9 +27,9 @@ struct ArtworkPicture {
         let isOpaque =
             decoded.channels < 4
             || stride(from: 3, to: decoded.samples.count, by: 4).allSatisfy { decoded.samples[$0] == 255 }
-        let cutOut = isOpaque ? decoded.laidOnWhite().withoutBorderColor() : decoded
+        let cutOut = isOpaque ? decoded.flattenedOnWhite().withoutBorderColor() : decoded
         keepsBackground = cutOut == nil
-        let visible = cutOut ?? decoded.laidOnWhite().withOpaqueAlpha()
+        let visible = cutOut ?? decoded.flattenedOnWhite().withOpaqueAlpha()
         guard let trimmed = visible.trimmed(alphaAbove: Self.visibleAlpha) else { throw .empty(file: file) }
         guard max(trimmed.width, trimmed.height) >= Self.shortestSide else {
             throw .tooSmall(file: file, width: trimmed.width, height: trimmed.height, minimum: Self.shortestSide)

@@ -64,6 +64,12 @@ package final class Backdrops: Sendable {
         if 2 * skipped.count > read { throw .tooManyUnreadable(images: read, skipped: skipped) }
     }
 
+    /// A background without a logo: the one of an index.
+    package func picture(_ index: Int, seed: UInt64) -> RasterImage {
+        var random = RandomStream(seed: seed, "background", index)
+        return canvas(&random).image
+    }
+
     /// A random crop of a random photo, half of them mirrored, or a drawn pattern.
     func canvas(_ random: inout RandomStream) -> Canvas {
         guard !photos.isEmpty else {

@@ -106,8 +106,8 @@ struct Camera {
     func picture(of scene: Canvas) throws(ImageError) -> RasterImage {
         var canvas = scene
         light.fall(on: &canvas)
-        var image = canvas.image.blurred(deviation: blur)
-        if noise > 0 { image = image.noisy(deviation: noise, key: noiseKey) }
+        var image = canvas.image.blurred(standardDeviation: blur)
+        if noise > 0 { image = image.noisy(standardDeviation: noise, key: noiseKey) }
         return if let quality { try image.compressed(quality: quality) } else { image }
     }
 }

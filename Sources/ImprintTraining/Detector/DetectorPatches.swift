@@ -173,7 +173,7 @@ final class DetectorPatches {
     }
 
     private func target(_ mark: Int, _ window: PatchWindow, _ x: Float, _ y: Float) -> HeatMapLoss.Target {
-        let place = window.place(ofX: x, y: y, patch: Float(DetectorHead.patchSide))
+        let place = window.position(ofX: x, y: y, patch: Float(DetectorHead.patchSide))
         let middle = Float(DetectorHead.patchSide - 1) / 2
         return HeatMapLoss.Target(mark: mark, row: (place.y + middle) / 16, column: (place.x + middle) / 16)
     }

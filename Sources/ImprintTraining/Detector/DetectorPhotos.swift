@@ -100,6 +100,14 @@ struct DetectorPhotos {
         }
     }
 
+    /// Makes the photos of a run that has only artwork: none.
+    init() {
+        (training, negatives, positives, validation, skipped, skippedValidation) = ([], [], [], [], [], [])
+        leakage = nil
+        unreadable = UnreadablePhotos(training: [], validation: [], labels: [])
+        record = Checkpoint.Images(digests: [], training: [], validation: [], leakage: nil)
+    }
+
     /// The labels that no photo to measure on bears, if there are such photos.
     func labelsWithoutValidation(_ labels: [String]) -> [String] {
         validation.isEmpty ? [] : labels.filter { label in !validation.contains { $0.label == label } }

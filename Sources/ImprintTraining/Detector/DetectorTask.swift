@@ -13,6 +13,7 @@ struct DetectorTask: TrainingTask {
     private let logos: [String]
     /// The photos, with the labels of the logos too, of which there may be no photo.
     private let folder: ImageFolder
+    private let hasPhotos: Bool
     private let backgrounds: [URL]?
     private let configuration: DetectorConfiguration
     private let workers: Workers
@@ -28,7 +29,7 @@ struct DetectorTask: TrainingTask {
     }
 
     init(
-        artwork: [String: [Artwork]], photos: ImageFolder, backgrounds: [URL]?, configuration: DetectorConfiguration
+        artwork: [String: [Artwork]], photos: ImageFolder?, backgrounds: [URL]?, configuration: DetectorConfiguration
     ) throws {
         try configuration.check()
         self.artwork = artwork
@@ -37,7 +38,13 @@ struct DetectorTask: TrainingTask {
         workers = Workers(configuration.threads)
         let logos = artwork.keys.sorted(by: precedes)
         self.logos = logos
-        folder = photos.adding(labels: logos)
+        hasPhotos = photos != nil
+        if photos == nil && logos.contains(ImageFolder.noLogoLabel) {
+            throw ImprintError.invalidSetting(
+                name: "artwork", found: "the label \(ImageFolder.noLogoLabel)",
+                expected: "another label: this one is for photos that show no logo")
+        }
+        folder = (photos ?? ImageFolder(withoutPhotosOf: [ImageFolder.noLogoLabel])).adding(labels: logos)
         let others = folder.labels.filter { !logos.contains($0) }
         guard others.count == 1 else {
             throw ImprintError.notOneLabelWithoutMark(found: others, marks: logos, folder: folder.url.path)
@@ -50,7 +57,7 @@ struct DetectorTask: TrainingTask {
             }.joined(separator: "; "),
             "backgrounds": backgrounds.map {
                 $0.isEmpty ? "drawn patterns" : "\($0.count) photos (\(ImageFolder.digest(of: $0).prefix(12)))"
-            } ?? "the photos without a logo",
+            } ?? (hasPhotos ? "the photos without a logo" : "drawn patterns"),
         ]
         fingerprint = try configuration.fingerprint(data: data)
         versionOneFingerprint = configuration.versionOneFingerprint(data: data)
@@ -76,8 +83,11 @@ struct DetectorTask: TrainingTask {
     mutating func readPhotos(
         earlier: Checkpoint.Images?, onEvent: (TrainingEvent) -> Void, checkContinues: () throws -> Void
     ) throws -> RunPhotos {
-        let photos = try DetectorPhotos(
-            folder, configuration, marks: logos, earlier: earlier, workers: workers, onEvent: onEvent)
+        let photos =
+            hasPhotos
+            ? try DetectorPhotos(
+                folder, configuration, marks: logos, earlier: earlier, workers: workers, onEvent: onEvent)
+            : DetectorPhotos()
         let backdrops = try backdrops(photos)
         parts = (photos, backdrops)
         return RunPhotos(
@@ -95,6 +105,17 @@ struct DetectorTask: TrainingTask {
             backgrounds ?? negatives.map(\.url), size: 224, seed: configuration.seed, workers: workers,
             inMemory: { backgrounds == nil ? negatives[$0].whole : nil })
     }
+
+    /// The pictures without a logo: the photos, or drawn backgrounds if there are no photos.
+    private func negatives(_ photos: DetectorPhotos, _ backdrops: Backdrops) -> [PatchSource] {
+        guard !hasPhotos else { return photos.negatives.map(\.picture) }
+        return (0..<Self.drawnNegativeCount).map { index in
+            PatchSource(backdrops.picture(index, seed: configuration.seed))
+        }
+    }
+
+    /// The number of drawn negatives: about as many as the photos of a small data set.
+    private static let drawnNegativeCount = 200
 
     func check(_ checkpoint: Checkpoint, file: URL) throws {
         guard checkpoint.state.progress.plannedEpochs == phases.count else {
@@ -114,7 +135,7 @@ struct DetectorTask: TrainingTask {
                 label: logos.count > 1 ? logo : nil)
         }
         let patches = DetectorPatches(
-            compositors: compositors, negatives: photos.negatives.map(\.picture),
+            compositors: compositors, negatives: negatives(parts.photos, parts.backdrops),
             positives: photos.positives.compactMap { photo in
                 photo.mark.map { DetectorPatches.Positive(picture: photo.picture, mark: $0) }
             }, unreadable: photos.unreadable, seed: hyperparameters.seed, workers: workers,

@@ -20,7 +20,7 @@ public import ImprintSynthesis
 /// resumed from a checkpoint.
 public struct DetectorTrainer: BlockingTrainer {
     private let artwork: [String: [Artwork]]
-    private let photos: ImageFolder
+    private let photos: ImageFolder?
     private let backgrounds: [URL]?
     private let configuration: DetectorConfiguration
     private let checkpoints: CheckpointOptions?
@@ -28,13 +28,14 @@ public struct DetectorTrainer: BlockingTrainer {
     /// Makes a trainer.
     /// - Parameters:
     ///   - artwork: The logos by label; several artworks of one label are forms of one logo.
-    ///   - photos: The photos, one sub-folder per label: exactly one label without artwork, whose photos show none of the logos, and any of
-    ///     the labels with artwork.
-    ///   - backgrounds: Photos without a logo to put the logos on, or an empty list for drawn patterns; nil for the photos without a logo.
+    ///   - photos: The photos, with exactly one label without artwork, whose photos show none of the logos, and any of the labels with
+    ///     artwork; see `ImageFolder.init(at:logos:)`. Nil to train on artwork and drawn backgrounds only.
+    ///   - backgrounds: Photos without a logo to paste the logos into, or an empty list for drawn patterns; nil for the photos without a
+    ///     logo, or drawn patterns if there are no photos.
     ///   - configuration: The hyperparameters.
     ///   - checkpoints: Where the run is saved, and whether it is resumed; nil to save no checkpoints.
     public init(
-        artwork: [String: [Artwork]], photos: ImageFolder, backgrounds: [URL]? = nil,
+        artwork: [String: [Artwork]], photos: ImageFolder?, backgrounds: [URL]? = nil,
         configuration: DetectorConfiguration = DetectorConfiguration(), checkpoints: CheckpointOptions? = nil
     ) {
         precondition(

@@ -134,7 +134,7 @@ public struct Report: Sendable {
                 ("label smoothing", "\(values.labelSmoothing)"),
                 (
                     "augmentation",
-                    values.augmentation.words.isEmpty ? "none" : values.augmentation.words.joined(separator: ",")
+                    values.augmentation.names.isEmpty ? "none" : values.augmentation.names.joined(separator: ",")
                 ), ("class weights", values.labelWeights.rawValue),
                 ("average", values.averageDecay.map { "\($0)" } ?? "none"),
             ]
@@ -152,7 +152,7 @@ public struct Report: Sendable {
 
     private static func settings(_ weights: ModelFile) -> [(String, String)] {
         let input = weights.preprocessing
-        let recipe = weights.recipe.map { [("recipe", "\($0.summary), for \($0.reason)")] } ?? []
+        let recipe = weights.recipe.map { [("recipe", $0.summary)] } ?? []
         var rows =
             recipe + [
                 (

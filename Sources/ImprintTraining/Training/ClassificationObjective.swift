@@ -119,7 +119,7 @@ final class ClassificationObjective: TrainingObjective {
             let result = loss(logits: values, labels: batch.labels)
             sum.add(loss: result.loss, correct: result.correct, count: batch.count)
             logits += (0..<batch.count).map { Array(values[($0 * labels)..<(($0 + 1) * labels)]) }
-            itemIndices += batch.places
+            itemIndices += batch.indices
         }
         validation = Validation(
             loss: sum.meanLoss, accuracy: sum.accuracy, logits: logits, itemIndices: itemIndices)

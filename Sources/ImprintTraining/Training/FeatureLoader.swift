@@ -35,7 +35,7 @@ final class FeatureLoader: BatchSource {
         try images.forEachBatch(epoch: 0, onUnreadable: { lost.append($0) }) { batch in
             batch.write(to: plan.input)
             plan.forward(count: batch.count)
-            for (row, place) in batch.places.enumerated() {
+            for (row, place) in batch.indices.enumerated() {
                 features[place] = Array(plan.output[(row * channels)..<((row + 1) * channels)])
             }
             done += batch.count
@@ -69,7 +69,7 @@ final class FeatureLoader: BatchSource {
             guard index < batches.count else { return nil }
             let indices = batches[index]
             defer { index += 1 }
-            return Batch(index: index, labels: indices.map { loader.items[$0].label }, places: Array(indices)) {
+            return Batch(index: index, labels: indices.map { loader.items[$0].label }, indices: Array(indices)) {
                 [loader] values in
                 for (row, item) in indices.enumerated() {
                     let own = loader.features[(item * loader.channels)..<((item + 1) * loader.channels)]

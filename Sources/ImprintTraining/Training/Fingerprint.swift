@@ -73,8 +73,8 @@ extension ClassifierConfiguration {
             "label smoothing": "\(values.labelSmoothing)",
             "class weights": values.labelWeights.rawValue, "average": values.averageDecay.map { "\($0)" } ?? "none",
             "input size": values.inputSize.map { "\($0)" } ?? "usual", "crop and scale": values.cropAndScale.rawValue,
-            "augmentation": values.augmentation.words.isEmpty
-                ? "none" : values.augmentation.words.joined(separator: ","),
+            "augmentation": values.augmentation.names.isEmpty
+                ? "none" : values.augmentation.names.joined(separator: ","),
             "seed": "\(values.seed)",
         ]
         if values.poolsMaximum { settings["pooling"] = "mean and maximum" }

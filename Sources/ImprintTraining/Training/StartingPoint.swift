@@ -91,7 +91,7 @@ extension ClassifierConfiguration {
                 parameters[factors] = Array(repeating: Network.maximumFactor, count: count)
             }
             let whole = StartingPoint.Part(network: network, parameters: parameters)
-            let parts = trains == .head && hyperparameters.augmentation.words.isEmpty ? try whole.splitAtHead() : nil
+            let parts = trains == .head && hyperparameters.augmentation.names.isEmpty ? try whole.splitAtHead() : nil
             return StartingPoint(
                 whole: whole, features: parts?.features, trained: parts?.head ?? whole, stages: stages,
                 rateFactors: trains == .head ? [:] : network.rateFactors(decay: hyperparameters.fineTuning.layerDecay),

@@ -36,7 +36,7 @@ struct TrainingImages {
                 items: items, labels: folder.labels, preprocessing: start.preprocessing,
                 augmentation: isTraining ? configuration.augmentation : nil, batchSize: configuration.batchSize,
                 shuffles: isTraining, seed: configuration.seed, workers: Workers(configuration.threads),
-                mayLoseLabels: !isTraining && split.folders.count == 1, memoryLimit: memoryLimit,
+                allowsMissingLabels: !isTraining && split.folders.count == 1, memoryLimit: memoryLimit,
                 onRead: { onEvent(.reading(done: read + $0, of: total)) })
         }
         let memoryLimit = configuration.memoryLimit ?? SystemMemory.available / 2
@@ -46,7 +46,7 @@ struct TrainingImages {
             ? nil
             : try loader(
                 split.validation, isTraining: false, after: split.training.count,
-                memoryLimit: memoryLimit - training.keptByteCount)
+                memoryLimit: memoryLimit - training.cachedByteCount)
         try checkGoesOn()
         let read = training.count + (readable?.count ?? 0)
         func source(_ images: BatchLoader, after done: Int) throws -> any BatchSource {

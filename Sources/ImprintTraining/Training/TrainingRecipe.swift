@@ -1,46 +1,29 @@
 internal import ImprintModel
 
-/// The way to train that suits what there is to learn from.
-///
-/// Where there is artwork, logos are spotted, and learned from photos too if there are any of them; else a base is trained further, or
-/// a new network.
+/// The kind of training that a run does, which follows from its data and its settings.
 public enum TrainingRecipe: String, Sendable, CaseIterable {
-    /// The base that comes with Imprint learns on, from whole photos.
+    /// Fine-tunes the base model that comes with Imprint on photos.
     case shippedBase
-    /// A new network learns from whole photos.
+    /// Trains a new classifier on photos.
     case wholePhotos
-    /// The head of a trained model learns from whole photos.
+    /// Trains the head of a base model on photos; its other layers are frozen.
     case head
-    /// A trained model learns on, from whole photos.
+    /// Fine-tunes a base model on photos.
     case fineTuning
-    /// A network that spots logos learns from pictures made of their artwork.
+    /// Trains a logo detector on composites of its artwork.
     case artworkAlone
-    /// A network that spots logos learns from pictures made of their artwork, then from photos of them.
+    /// Trains a logo detector on composites of its artwork, then also on photos of the logo.
     case artworkAndPhotos
 
-    /// What is done, in a few words.
+    /// What training does, as the start of a sentence: "Fine-tuning the base model that comes with Imprint".
     public var summary: String {
         switch self {
-        case .shippedBase: "the base that comes with Imprint learns on"
-        case .wholePhotos: "a new network for whole photos"
-        case .head: "a new head for a trained model"
-        case .fineTuning: "a trained model learns on"
-        case .artworkAlone: "logos spotted, from their artwork alone"
-        case .artworkAndPhotos: "logos spotted, from their artwork and photos"
-        }
-    }
-
-    /// Why, and what would allow another recipe.
-    public var reason: String {
-        switch self {
-        case .shippedBase:
-            "there are photos and neither artwork (--artwork) nor a trained model of yours (--base)"
-        case .wholePhotos:
-            "there are photos, and neither artwork (--artwork) nor a trained model (--base) to begin with"
-        case .head: "there is a base, and its head alone learns; with --unfreeze all its layers learn too"
-        case .fineTuning: "there is a trained model, and --unfreeze lets its layers learn"
-        case .artworkAlone: "there is artwork, and no photo of a logo to train on"
-        case .artworkAndPhotos: "there is artwork, and there are photos of logos to train on"
+        case .shippedBase: "Fine-tuning the base model that comes with Imprint"
+        case .wholePhotos: "Training a new classifier"
+        case .head: "Training a new head on a frozen base model"
+        case .fineTuning: "Fine-tuning a base model"
+        case .artworkAlone: "Training a logo detector from artwork"
+        case .artworkAndPhotos: "Training a logo detector from artwork and photos of it"
         }
     }
 }

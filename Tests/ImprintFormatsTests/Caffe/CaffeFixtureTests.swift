@@ -38,7 +38,7 @@ private let fixtures = ImportFixtures("Caffe")
     @Test("Without numbers of one's own, means are those that came with Caffe")
     func means() throws {
         var importer = importer("packed")
-        importer.samples = nil
+        importer.normalization = nil
         let model = try importer.read(fixtures.folder.appending(path: "packed.caffemodel"))
         #expect(model.weights.preprocessing.mean == [123, 117, 104])
         #expect(model.weights.preprocessing.scale == [1, 1, 1])
@@ -57,7 +57,7 @@ private let fixtures = ImportFixtures("Caffe")
             }
         }
         let packed = folder.appending(path: "packed.caffemodel")
-        #expect(text(ModelImporter(), packed).contains("--prototxt"))
+        #expect(text(ModelImporter(), packed).contains("deploy.prototxt"))
         // Weights of another net.
         #expect(text(importer("groups"), packed).contains("first (Convolution) has 0 blobs in the .caffemodel"))
         try withTemporaryFolder { folder in
@@ -94,7 +94,7 @@ private let fixtures = ImportFixtures("Caffe")
         #expect(unknown.contains(#"Deconvolution "up""#) && unknown.contains(#"ROIPooling "roi""#), "\(unknown)")
         let convolution = #"layer { name: "layer" type: "Convolution" bottom: "i" top: "c" convolution_param "#
         let narrow = try problem(of: input + convolution + "{ num_output: 2 kernel_size: 3 } }")
-        #expect(narrow.contains("in the architecture 2 outputs and a kernel of 3x3"), "\(narrow)")
+        #expect(narrow.contains("2 outputs and a kernel of 3x3 in the architecture"), "\(narrow)")
         let pool = try problem(
             of: input + #"layer { name: "p" type: "Pooling" bottom: "i" top: "p" pooling_param { pool: STOCHASTIC } }"#)
         #expect(pool.contains("pool STOCHASTIC"), "\(pool)")
@@ -106,11 +106,11 @@ private let fixtures = ImportFixtures("Caffe")
                 + #"layer { name: "e" type: "Eltwise" bottom: "i" bottom: "i" top: "e" eltwise_param { coeff: 1 } }"#)
         #expect(coefficients.contains("1 coefficients for 2 inputs"), "\(coefficients)")
         let missing = try problem(of: input + #"layer { name: "r" type: "ReLU" bottom: "x" top: "r" }"#)
-        #expect(missing.contains(#"r reads "x", which nothing before it makes"#), "\(missing)")
+        #expect(missing.contains(#"r reads "x", which no earlier layer computes"#), "\(missing)")
         let training = try problem(of: #"layer { name: "d" type: "Data" top: "data" top: "label" }"#)
-        #expect(training.contains("use the deploy.prototxt"), "\(training)")
+        #expect(training.contains("Use the deploy.prototxt"), "\(training)")
         let mixed = try problem(of: input + #"layers { name: "r" type: RELU bottom: "i" top: "r" }"#)
-        #expect(mixed.contains("both the older and the newer kind"), "\(mixed)")
+        #expect(mixed.contains("mixes the old format"), "\(mixed)")
         let open = try problem(of: "name: \"a\nlayer {")
         #expect(open.contains("deploy.prototxt") && open.contains("line 1"), "\(open)")
     }

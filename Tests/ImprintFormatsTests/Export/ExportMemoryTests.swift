@@ -42,7 +42,7 @@ import Testing
 
     @Test("A tensor larger than any memory is refused as too large, not as damaged") func outOfMemory() throws {
         #expect {
-            try ImportError.Problem.checkMemory(forNumbers: 1 << 50)
+            try ImportError.Problem.checkMemory(forElements: 1 << 50)
         } throws: { error in
             let text = ImportError(path: "m.onnx", problem: try #require(error as? ImportError.Problem)).description
             return text.contains("not enough memory") && !text.contains("damaged")

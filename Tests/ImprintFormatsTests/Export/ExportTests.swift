@@ -31,7 +31,7 @@ import Testing
             let error = #expect(throws: ExportError.self, sourceLocation: sourceLocation) { try write(url) }
             #expect(error?.problem == problem, sourceLocation: sourceLocation)
             let text = error?.description ?? ""
-            #expect(text.hasPrefix("\(url.path): was not written: ") && text.contains(words), "\(text)")
+            #expect(text.hasPrefix("\(url.path): the export failed: ") && text.contains(words), "\(text)")
             #expect(try Data(contentsOf: url) == Data("before".utf8), sourceLocation: sourceLocation)
             #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["m"])
         }
@@ -68,8 +68,8 @@ import Testing
             network: network, parameters: try Parameters(network, seed: 2), labels: ["leaf", "other"],
             preprocessing: Preprocessing(width: 96, height: 96, cropAndScale: .scaleFill),
             detector: DetectorHead(levels: [96], stride: 16, span: 44, marks: [.init(label: "leaf")]))
-        try expectRefusal(.detector, "trained without --artwork") { try weights.writeONNX(to: $0) }
-        try expectRefusal(.detector, "trained without --artwork") { try weights.writeCoreML(to: $0) }
+        try expectRefusal(.detector, "Export an image classifier") { try weights.writeONNX(to: $0) }
+        try expectRefusal(.detector, "Export an image classifier") { try weights.writeCoreML(to: $0) }
     }
 
     @Test("A weight beyond float16 is named; one that is not finite, and labels that do not fit, are refused")
@@ -77,10 +77,10 @@ import Testing
         let network = try Network.lenet(labels: 2, inputSize: 16, width: 0.1)
         let large = try weights(network) { $0["head.weight"]?[3] = -70_000 }
         let problem = ExportError.Problem.exceedsFloat16(tensor: "head.weight", value: -70_000)
-        try expectRefusal(problem, "head.weight holds -70000.0") {
+        try expectRefusal(problem, "head.weight has the value -70000.0") {
             try large.writeONNX(to: $0, options: ONNXOptions(precision: .float16))
         }
-        try expectRefusal(problem, "head.weight holds -70000.0") {
+        try expectRefusal(problem, "head.weight has the value -70000.0") {
             try large.writeCoreML(to: $0, options: CoreMLOptions(precision: .float16))
         }
         #expect(try exported(large).count == 2)
@@ -104,11 +104,11 @@ import Testing
         let updatable = CoreMLOptions(isUpdatable: true)
         let dense = Dense(outputChannels: 2)
         let cases: [(ModelFile, String)] = [
-            (try network(GlobalAveragePool(), Softmax()), "there is no dense layer and no convolution"),
+            (try network(GlobalAveragePool(), Softmax()), "it has no dense layer and no convolution"),
             (try network(GlobalAveragePool(), dense), "does not end in a softmax"),
             (try network(GlobalAveragePool(), dense, Softmax(), Dropout()), "does not end in a softmax"),
-            (try network(GlobalAveragePool(), dense, LeakyReLU(), Softmax()), "\"leakyReLU1\" stands between"),
-            (try network(GlobalAveragePool(), dense, Softmax(), Softmax()), "\"softmax1\" stands between"),
+            (try network(GlobalAveragePool(), dense, LeakyReLU(), Softmax()), "\"leakyReLU1\" is between"),
+            (try network(GlobalAveragePool(), dense, Softmax(), Softmax()), "\"softmax1\" is between"),
         ]
         for (weights, words) in cases {
             try withTemporaryFolder { folder in
@@ -118,7 +118,7 @@ import Testing
                 #expect(error?.description.contains(words) == true, "\(error?.description ?? "")")
             }
         }
-        try expectRefusal(.notUpdatable(reason: "all its weights must be float32, not float16"), "float16") {
+        try expectRefusal(.notUpdatable(reason: "its weights must be float32, not float16"), "float16") {
             let options = CoreMLOptions(precision: .float16, isUpdatable: true)
             try network(GlobalAveragePool(), dense, Softmax()).writeCoreML(to: $0, options: options)
         }
@@ -135,10 +135,10 @@ import Testing
         let layers = [("even", 4), ("too", 2)].map {
             UnsupportedLayer(
                 node: $0, kind: "localResponseNormalization",
-                reason: "Core ML normalises over an odd number of channels, not \($1)")
+                reason: "Core ML requires an odd number of channels for the normalization window, not \($1)")
         }
         let words =
-            "Core ML cannot express the layer \"even\" of kind localResponseNormalization (Core ML normalises over"
+            "Core ML cannot express the layer \"even\" of kind localResponseNormalization (Core ML requires"
         try expectRefusal(.unsupported(format: "Core ML", layers: layers), words) { try weights.writeCoreML(to: $0) }
         try withTemporaryFolder { try weights.writeONNX(to: $0.appending(path: "m")) }
     }
@@ -154,12 +154,12 @@ import Testing
         for (layer, kind) in [(LayerNormalization(), "layerNormalization"), (GELU(), "gelu"), (Erf(), "erf")]
             as [(any Layer, String)]
         {
-            let named = UnsupportedLayer(node: "odd", kind: kind, reason: "there is no way into Core ML for it")
+            let named = UnsupportedLayer(node: "odd", kind: kind, reason: "Imprint cannot export it to Core ML")
             try expectRefusal(.unsupported(format: "Core ML", layers: [named]), "\"odd\" of kind \(kind)") {
                 try network(layer).writeCoreML(to: $0)
             }
         }
-        let named = UnsupportedLayer(node: "odd", kind: "gelu", reason: "there is no way into ONNX for it")
+        let named = UnsupportedLayer(node: "odd", kind: "gelu", reason: "Imprint cannot export it to ONNX")
         try expectRefusal(.unsupported(format: "ONNX", layers: [named]), "\"odd\" of kind gelu") {
             try network(GELU(approximatesTanh: true)).writeONNX(to: $0)
         }

@@ -6,8 +6,8 @@ import Testing
 @testable import ImprintModel
 
 @Suite struct WireMessageTests {
-    private func bytes(_ fill: (inout WrittenMessage) -> Void) throws -> [UInt8] {
-        var message = WrittenMessage()
+    private func bytes(_ fill: (inout MessageBuilder) -> Void) throws -> [UInt8] {
+        var message = MessageBuilder()
         fill(&message)
         var bytes: [UInt8] = []
         try message.write { bytes += $0 }
@@ -39,16 +39,16 @@ import Testing
     )
     func nested() throws {
         var made = 0
-        var inner = WrittenMessage()
+        var inner = MessageBuilder()
         inner.add(1, 1)
         inner.add(2, byteCount: 200) { body in
             made += 1
             try [UInt8](repeating: 7, count: 200).withUnsafeBytes(body)
         }
         inner.add(3, 1)
-        var outer = WrittenMessage()
+        var outer = MessageBuilder()
         outer.add(1, inner)
-        outer.add(2, WrittenMessage())
+        outer.add(2, MessageBuilder())
         #expect(made == 0)
         var parts: [[UInt8]] = []
         try outer.write { parts.append(Array($0)) }

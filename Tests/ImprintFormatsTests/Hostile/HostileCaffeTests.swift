@@ -42,32 +42,32 @@ import Testing
     }
 
     private static let texts: [HostileModel] = [
-        model("an empty architecture", .otherKind, "0 inputs") { "" },
+        model("an empty architecture", .unsuitableModel, "0 inputs") { "" },
         model("100,000 open messages", .malformed, "too deep") { String(repeating: "a{", count: 100_000) },
         model("100,000 open lists", .malformed, "expected a name or a value") {
             String(repeating: "a:[", count: 100_000)
         },
-        model("a text without an end", .malformed, "without an end") {
+        model("a text without an end", .malformed, "without a closing quote") {
             input + "name: \"" + String(repeating: "a", count: 100_000)
         },
-        model("a text that ends in a backslash", .malformed, "without an end") { "name: \"\\" },
-        model("a text over two lines", .malformed, "line 1: a text that the line ends in") { "name: \"a\nb\"" },
-        model("a message without an end", .malformed, "the text ends within a message") { input + "layer { name: 'a'" },
-        model("an end without a beginning", .malformed, "closes nothing") { input + "}" },
+        model("a text that ends in a backslash", .malformed, "without a closing quote") { "name: \"\\" },
+        model("a text over two lines", .malformed, "line 1: a string without a closing quote") { "name: \"a\nb\"" },
+        model("a message without an end", .malformed, "the text ends inside a message") { input + "layer { name: 'a'" },
+        model("an end without a beginning", .malformed, "without a matching {") { input + "}" },
         model("a name without a value", .malformed, "the end, expected a name or a value") { input + "name:" },
         model("zeros", .malformed, "expected a name or a value") { String(repeating: "\0", count: 1000) },
         model("a million words", .malformed, "more than 131072 values") { String(repeating: "a:1 ", count: 1_000_000) },
         model("five million spaces", .malformed, "5000000 bytes") { String(repeating: " ", count: 5_000_000) },
-        model("layers of both kinds", .malformed, "both the older and the newer kind") {
+        model("layers of both kinds", .malformed, "mixes the old format") {
             input + "layer { } layers { }"
         },
-        HostileModel("weights without an architecture", .missing, "--prototxt") { dense },
+        HostileModel("weights without an architecture", .missing, "deploy.prototxt") { dense },
     ]
 
     private static let words: [HostileModel] = [
-        model("two inputs", .otherKind, "2 inputs") { input + "input: 'z'" },
-        model("an input of two axes", .otherKind, "an input [1, 3]") { "input: 'x' input_dim: 1 input_dim: 3" },
-        model("an input of a word", .otherKind, "an input [1, 3]") {
+        model("two inputs", .unsuitableModel, "2 inputs") { input + "input: 'z'" },
+        model("an input of two axes", .unsuitableModel, "an input [1, 3]") { "input: 'x' input_dim: 1 input_dim: 3" },
+        model("an input of a word", .unsuitableModel, "an input [1, 3]") {
             "input: 'x' input_dim: 1 input_dim: 3 input_dim: many input_dim: 4e9"
         },
         model("an image of 2^62 rows", .malformed, "4611686018427387904") {
@@ -77,14 +77,14 @@ import Testing
             "input: 'x' input_shape { dim: 1 dim: 1 dim: -4 dim: 4 }"
         },
         model("no layers", .malformed, "no layers") { input },
-        model("a layer that reads what is not there", .malformed, "which nothing before it makes") {
+        model("a layer that reads what is not there", .malformed, "which no earlier") {
             input + "layer { name: 'a' type: 'ReLU' bottom: 'b' top: 'a' }"
         },
-        model("layers in a circle", .malformed, "which nothing before it makes") {
+        model("layers in a circle", .malformed, "which no earlier") {
             input
                 + "layer { name: 'a' type: 'ReLU' bottom: 'b' top: 'a' } layer { name: 'b' type: 'ReLU' bottom: 'a' top: 'b' }"
         },
-        model("a layer that reads nothing", .malformed, "reads nothing") {
+        model("a layer that reads nothing", .malformed, "has no inputs") {
             input + "layer { name: 'a' type: 'ReLU' top: 'a' }"
         },
         model("a layer that makes nothing", .malformed, "no layers") {
@@ -94,7 +94,7 @@ import Testing
             input
                 + "layer { name: 'p' type: 'Python' bottom: 'x' top: 'p' } layer { type: 'Crop' bottom: 'p' top: 'c' }"
         },
-        model("a type without a name", .unsupported, "operations that Imprint does not have") {
+        model("a type without a name", .unsupported, "operators that Imprint does not support") {
             input + "layer { bottom: 'x' top: 'p' }"
         },
     ]
@@ -147,10 +147,12 @@ import Testing
             "a shape of 2^62", .unsupported, "reshape", "Reshape",
             "reshape_param { shape { dim: 4611686018427387904 dim: 4611686018427387904 } }"),
         layer("a negative shape", .unsupported, "reshape", "Reshape", "reshape_param { shape { dim: -5 dim: -3 } }"),
-        layer("a cut behind the end", .malformed, "cuts 1 at [9]", "Slice", "top: 'z' slice_param { slice_point: 9 }"),
+        layer(
+            "a cut behind the end", .malformed, "splits 1 elements at [9]", "Slice",
+            "top: 'z' slice_param { slice_point: 9 }"),
         layer("a cut along axis 9", .malformed, "axis 9", "Slice", "slice_param { axis: 9 }"),
         layer(
-            "numbers side by side along axis 2^62", .malformed, "is not there", "Concat",
+            "numbers side by side along axis 2^62", .malformed, "an invalid axis", "Concat",
             "concat_param { axis: 4611686018427387904 }"),
         layer(
             "addends for other channels", .malformed, "2 factors or addends", "Scale", "scale_param { bias_term: true }"
@@ -164,7 +166,7 @@ import Testing
         layer("a number that is none", .malformed, "expected a decimal number", "Power", "power_param { scale: 0x10 }"),
         layer("a power of 2", .unsupported, "power other than 1", "Power", "power_param { power: 2 }"),
         layer("limits that are no numbers", .network, "minimum", "Clip", "clip_param { min: nan max: nan }"),
-        model("channels that double sixty times", .exceedsLimit, "more than any model of images") {
+        model("channels that double sixty times", .exceedsLimit, "more than any image model") {
             input
                 + (0..<60).map { "layer { name: 'c' type: 'Concat' bottom: 'x' bottom: 'x' top: 'x' }\n# \($0)\n" }
                 .joined()
@@ -179,9 +181,9 @@ import Testing
     ]
 
     private static let weights: [HostileModel] = [
-        layer("an empty file", .unknownFormat, "is no model", "ReLU") { [] },
-        layer("a file of HDF5", .otherKind, "HDF5", "ReLU") { [0x89] + Array("HDF\r\n".utf8) + [0x1A, 0x0A] },
-        layer("a blob beyond its layer", .malformed, "ends in the middle", "ReLU") {
+        layer("an empty file", .unknownFormat, "not a model file", "ReLU") { [] },
+        layer("a file of HDF5", .unsuitableModel, "HDF5", "ReLU") { [0x89] + Array("HDF\r\n".utf8) + [0x1A, 0x0A] },
+        layer("a blob beyond its layer", .malformed, "truncated in the middle", "ReLU") {
             WireField.encode([.text(1, "n"), .bytes(100, [0x3A, 0x7F, 0x2A])])
         },
         layer("messages in messages, 100,000 deep", .malformed, "no layers with weights", "ReLU") {
@@ -189,7 +191,7 @@ import Testing
             for _ in 0..<1000 { bytes = WireField.encode([.bytes(100, bytes)]) }
             return bytes
         },
-        layer("a layer of the first kind", .otherKind, "first kind", "ReLU") {
+        layer("a layer of the first kind", .unsuitableModel, "first format", "ReLU") {
             WireField.encode([.text(1, "n"), .message(2, [.message(1, [.text(1, "n")])])])
         },
         layer("a layer without numbers", .malformed, "no layers with weights", "ReLU") {
@@ -214,13 +216,13 @@ import Testing
             caffeWeights([("other", [([2, 16], Array(repeating: 1, count: 32))])])
         },
         layer(
-            "a shape of 2^62 twice", .malformed, "numbers for the shape", "InnerProduct",
+            "a shape of 2^62 twice", .malformed, "values for the shape", "InnerProduct",
             "inner_product_param { num_output: 2 }"
         ) {
             caffeWeights([("d", [([1 << 62, 1 << 62], [1]), ([2], [0, 0])])])
         },
         layer(
-            "a negative shape", .malformed, "numbers for the shape", "InnerProduct",
+            "a negative shape", .malformed, "values for the shape", "InnerProduct",
             "inner_product_param { num_output: 2 }"
         ) {
             caffeWeights([("d", [([-2, -16], Array(repeating: 1, count: 32)), ([2], [0, 0])])])
@@ -229,7 +231,7 @@ import Testing
             caffeWeights([("d", [(Array(repeating: 1, count: 33), [1])])])
         },
         layer(
-            "numbers of three bytes", .malformed, "has another type", "InnerProduct",
+            "numbers of three bytes", .malformed, "the wrong wire type", "InnerProduct",
             "inner_product_param { num_output: 2 }"
         ) {
             WireField.encode([.message(100, [.text(1, "d"), .message(7, [.bytes(5, [1, 2, 3])]), .message(7, [])])])

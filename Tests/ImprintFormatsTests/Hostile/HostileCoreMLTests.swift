@@ -31,38 +31,38 @@ import Testing
     private static let image = CoreMLSample().image
 
     private static let files: [HostileModel] = [
-        file("pipelines in pipelines, a hundred deep", .malformed, "messages lie in each other") {
+        file("pipelines in pipelines, a hundred deep", .malformed, "are nested more than") {
             (0..<100).reduce([.message(403, [])] as [WireField]) { inner, _ in
                 [.integer(1, 4), .message(2, []), .message(202, [.message(1, inner)])]
             }
         },
-        file("a version alone", .unknownFormat, "is no model") { [.integer(1, 4)] },
-        file("a network that is a number", .malformed, "has another type") {
+        file("a version alone", .unknownFormat, "not a model file") { [.integer(1, 4)] },
+        file("a network that is a number", .malformed, "the wrong wire type") {
             [.integer(1, 4), .message(2, []), .integer(403, 1)]
         },
-        file("an empty pipeline", .otherKind, "an empty pipeline") {
+        file("an empty pipeline", .unsuitableModel, "an empty pipeline") {
             [.integer(1, 4), .message(2, [image]), .message(202, [])]
         },
         file("300 models in a pipeline", .malformed, "more than 256 models") {
             [.integer(1, 4), .message(2, [image]), .message(202, (0..<300).map { _ in .message(1, []) })]
         },
-        file("a linear model alone", .otherKind, "without a network before it") {
+        file("a linear model alone", .unsuitableModel, "without a preceding network") {
             [
                 .integer(1, 4), .message(2, [image]),
                 .message(400, [.message(1, [.doubles(1, [1])]), .message(100, [.text(1, "a"), .text(1, "b")])]),
             ]
         },
-        file("a tree", .otherKind, "a model with a part of the kind") {
+        file("a tree", .unsuitableModel, "a model with a part of the type") {
             [.integer(1, 4), .message(2, [image]), .message(402, [])]
         },
-        file("no description", .otherKind, "0 inputs") { [.integer(1, 4), .message(2, []), .message(403, [])] },
-        file("two inputs", .otherKind, "2 inputs") {
+        file("no description", .unsuitableModel, "0 inputs") { [.integer(1, 4), .message(2, []), .message(403, [])] },
+        file("two inputs", .unsuitableModel, "2 inputs") {
             [.integer(1, 4), .message(2, [image, image]), .message(403, [])]
         },
-        file("a colour space of 99", .malformed, "colour space 99") {
+        file("a colour space of 99", .malformed, "color space 99") {
             [.integer(1, 4), .message(2, [CoreMLSample(colors: 99).image]), .message(403, [])]
         },
-        network("an image of 2^40 columns", .malformed, "the setting 1099511627776", width: 1 << 40) {
+        network("an image of 2^40 columns", .malformed, "the parameter 1099511627776", width: 1 << 40) {
             $0.add("r", 130, [.message(10, [])])
         },
         network("an image of no columns", .malformed, "expected 1x1", width: 0) {
@@ -86,11 +86,11 @@ import Testing
         network("settings of 5,000 fields", .malformed, "more than 4096 fields") {
             $0.add("r", 130, (0..<5000).map { _ in .integer(99, 1) })
         },
-        network("a mean image of other size", .malformed, "its mean image has 3 numbers") {
+        network("a mean image of other size", .malformed, "its mean image has 3 values") {
             $0.preprocessing = [.message(2, [.text(1, "image"), .message(11, [.floats(1, [1, 2, 3])])])]
             $0.add("r", 130, [.message(10, [])])
         },
-        network("a scale that is no number", .malformed, "prepares images by") {
+        network("a scale that is no number", .malformed, "its preprocessing has") {
             $0.preprocessing = [.message(2, [.text(1, "image"), .message(10, [.float(10, .nan)])])]
             $0.add("pool", 120, [.integer(1, 1), .integer(60, 1)])
         },
@@ -117,20 +117,20 @@ import Testing
     }
 
     private static let weights: [HostileModel] = [
-        weight("no numbers", .malformed, "0 numbers, expected 1") { [] },
-        weight("two numbers", .malformed, "2 numbers, expected 1") { [.floats(1, [1, 2])] },
-        weight("numbers of three bytes", .malformed, "has another type") { [.bytes(1, [1, 2, 3])] },
+        weight("no numbers", .malformed, "0 values, expected 1") { [] },
+        weight("two numbers", .malformed, "2 values, expected 1") { [.floats(1, [1, 2])] },
+        weight("numbers of three bytes", .malformed, "the wrong wire type") { [.bytes(1, [1, 2, 3])] },
         weight("half numbers of three bytes", .malformed, "3 bytes, expected 2") { [.bytes(2, [1, 2, 3])] },
         weight("a number that is none", .malformed, "not finite") { [.floats(1, [.nan])] },
         weight("a half number that is infinite", .malformed, "not finite") { [.bytes(2, [0, 0x7C])] },
-        weight("codes without a rule", .malformed, "codes without a rule") { [.bytes(30, [1])] },
+        weight("codes without a rule", .malformed, "codes without quantization") { [.bytes(30, [1])] },
         weight("codes of 0 bits", .malformed, "codes of 0 bits") { codes([1], bits: 0) },
         weight("codes of 2^31 - 1 bits", .malformed, "expected 1 to 8") { codes([1], bits: 1 << 31 - 1) },
-        weight("codes with no factor", .malformed, "0 factors") { codes([1], bits: 8, .message(101, [])) },
-        weight("two factors for one number", .malformed, "2 factors") {
+        weight("codes with no factor", .malformed, "0 scales") { codes([1], bits: 8, .message(101, [])) },
+        weight("two factors for one number", .malformed, "2 scales") {
             codes([1], bits: 8, .message(101, [.floats(1, [1, 2])]))
         },
-        weight("a table shorter than its codes", .malformed, "a table of 3 numbers, expected 4") {
+        weight("a table shorter than its codes", .malformed, "a lookup table of 3 values, expected 4") {
             codes([0xFF], bits: 2, .message(102, [.floats(1, [1, 2, 3])]))
         },
         weight("more codes than numbers", .malformed, "2 bytes of codes") {
@@ -145,25 +145,25 @@ import Testing
         network("2^31 - 1 channels of statistics", .malformed, "expected 2147483647") {
             $0.add("norm", 160, [.integer(1, 1 << 31 - 1)] + (15...18).map { .weights($0, [1]) })
         },
-        network("a matrix of 2^62 numbers", .malformed, "numbers, expected") {
+        network("a matrix of 2^62 numbers", .malformed, "values, expected") {
             $0.add("dense", 140, [.integer(1, 1 << 31 - 1), .integer(2, 1 << 31 - 1), .weights(20, [1])])
         },
     ]
 
     private static let windows: [HostileModel] = [
-        convolution("2^40 outputs", .malformed, "the setting 1099511627776") {
+        convolution("2^40 outputs", .malformed, "the parameter 1099511627776") {
             [.integer(1, 1 << 40), .message(50, []), .weights(90, [1])]
         },
-        convolution("four numbers of a window", .malformed, "the window or step [1, 1, 2147483647") {
+        convolution("four numbers of a window", .malformed, "the kernel size, stride or factor [1, 1, 2147483647") {
             [.integers(20, [1 << 31 - 1, 1 << 31 - 1]), .message(50, []), .weights(90, [1])]
         },
         convolution("a negative number of outputs", .malformed, "weights of the shape [-1") {
             [.integer(1, -1), .message(50, []), .weights(90, [1])]
         },
-        convolution("a step of 0", .malformed, "expected two numbers of 1 or more") {
+        convolution("a step of 0", .malformed, "expected two values of at least 1") {
             [.integers(30, [0, 0]), .message(50, []), .weights(90, [1])]
         },
-        convolution("a step of three numbers", .malformed, "expected two numbers") {
+        convolution("a step of three numbers", .malformed, "expected two values") {
             [.integers(30, [1, 1, 1]), .message(50, []), .weights(90, [1])]
         },
         convolution("a dilation of 2^31 - 1", .network, "dilation") {
@@ -178,13 +178,13 @@ import Testing
                 .weights(90, [1]),
             ]
         },
-        convolution("three borders", .malformed, "has 3 borders") {
+        convolution("three borders", .malformed, "has 3 padding amounts") {
             [.message(50, [.message(1, (0..<3).map { _ in .message(10, []) })]), .weights(90, [1])]
         },
         network("a window larger than the image", .network, "larger than the image") {
             $0.add("pool", 120, [.integer(1, 0), .integers(10, [9, 9]), .message(30, [])])
         },
-        network("a window of squares", .unsupported, "of squares") { $0.add("pool", 120, [.integer(1, 2)]) },
+        network("a window of squares", .unsupported, "(L2)") { $0.add("pool", 120, [.integer(1, 2)]) },
         network("a norm over -3 channels", .network, "size") {
             $0.add("response", 180, [.integer(3, -3), .float(4, 1)])
         },
@@ -205,7 +205,7 @@ import Testing
     ]
 
     private static let shapes: [HostileModel] = [
-        network("layers in a circle", .malformed, "which nothing before it makes") {
+        network("layers in a circle", .malformed, "which no earlier") {
             $0.add("a", 130, [.message(10, [])], from: ["b"])
             $0.add("b", 130, [.message(10, [])], from: ["a"])
         },
@@ -215,26 +215,26 @@ import Testing
         network("a shape of less than nothing", .unsupported, "reshape") {
             $0.add("shape", 300, [.integers(1, [-4, -4, 1])])
         },
-        network("parts that are not whole", .malformed, "divides 3 into", colors: 20) {
+        network("parts that are not whole", .malformed, "splits 3 elements into", colors: 20) {
             $0.add("split", 330, [.integer(1, 2)], to: ["a", "b"])
         },
-        network("parts of 2^31 - 1 and less than nothing", .malformed, "divides 3 into", colors: 20) {
+        network("parts of 2^31 - 1 and less than nothing", .malformed, "splits 3 elements into", colors: 20) {
             $0.add("split", 975, [.integer(1, -3), .integers(3, [1 << 31 - 1, 4 - 1 << 31])], to: ["a", "b"])
         },
-        network("no channels", .malformed, "takes 1 to 1 of 3", colors: 20) {
+        network("no channels", .malformed, "selects 1 to 1 of 3", colors: 20) {
             $0.add("slice", 350, [.integer(1, 1), .integer(2, 1), .integer(3, 1)])
         },
-        network("an order with an axis twice", .malformed, "has the order") {
+        network("an order with an axis twice", .malformed, "has the permutation") {
             $0.add("turn", 310, [.integers(1, [0, 1, 1, 2])])
         },
-        network("an order with axis 9", .malformed, "has the order") {
+        network("an order with axis 9", .malformed, "has the permutation") {
             $0.add("turn", 310, [.integers(1, [0, 1, 2, 9])])
         },
         network("4,000 more axes", .exceedsLimit, "axes") {
             $0.add("more", 1125, [.integers(1, Array(0..<4000))])
             $0.add("less", 1140, [.integers(1, Array(repeating: 1, count: 3999) + [-1])])
         },
-        network("the mean over one axis nine times", .malformed, "expected each once") {
+        network("the mean over one axis nine times", .malformed, "without duplicates") {
             $0.add("mean", 1280, [.integers(1, Array(repeating: -1, count: 9))])
         },
         network("a result that the image has no part in", .malformed, "depends on the image") {
@@ -244,7 +244,7 @@ import Testing
 
     private static let bombs: [HostileModel] = [
         network(
-            "channels that double eighty times", .exceedsLimit, "more than any model of images", width: 1, height: 1
+            "channels that double eighty times", .exceedsLimit, "more than any image model", width: 1, height: 1
         ) {
             sample in
             for turn in 0..<80 {
@@ -256,13 +256,13 @@ import Testing
             $0.add("bias", 250, [.integers(1, [1, 1, 1 << 14]), .weights(2, Array(repeating: 1, count: 1 << 14))])
         },
         network(
-            "an image of 2^28 numbers in another order", .exceedsLimit, "more than any model of images", width: 1 << 14,
+            "an image of 2^28 numbers in another order", .exceedsLimit, "more than any image model", width: 1 << 14,
             height: 1 << 14
         ) {
             $0.add("flat", 301)
             $0.add("softmax", 175)
         },
-        network("20,000 layers of one name", .malformed, "which nothing before it makes") { sample in
+        network("20,000 layers of one name", .malformed, "which no earlier") { sample in
             for turn in 0..<20_000 {
                 sample.layers.append(
                     .message(

@@ -23,7 +23,7 @@ extension HostileONNXTests {
                 sample.node("Concat", [name, name], [.integer("axis", 0)], to: "c\(turn + 1)")
             }
         },
-        graph("channels that double sixty times", .exceedsLimit, "more than any model of images") { sample in
+        graph("channels that double sixty times", .exceedsLimit, "more than any image model") { sample in
             for turn in 0..<60 {
                 let name = turn == 0 ? "image" : "c\(turn)"
                 sample.node("Concat", [name, name], [.integer("axis", 1)], to: "c\(turn + 1)")
@@ -43,7 +43,7 @@ extension HostileONNXTests {
             ]
             $0.node("Add", ["row", "column"])
         },
-        graph("100,000 weights scaled 2,000 times", .exceedsLimit, "than any model does") { sample in
+        graph("100,000 weights scaled 2,000 times", .exceedsLimit, "already read too often") { sample in
             sample.initializers = [.floats("w0", [100_000], Array(repeating: 1, count: 100_000))]
             for turn in 0..<2000 { sample.node("Mul", ["w\(turn)", "w0"], to: "w\(turn + 1)") }
         },
@@ -54,7 +54,7 @@ extension HostileONNXTests {
             for turn in 0..<100 { $0.node("Mul", ["w", "two"], to: "w\(turn)") }
             $0.node("Sum", (0..<100).map { "w\($0)" })
         },
-        graph("a Constant of 100,000 numbers, read 2,000 times", .exceedsLimit, "more often than any model") { sample in
+        graph("a Constant of 100,000 numbers, read 2,000 times", .exceedsLimit, "already read too often") { sample in
             let many = ONNXSample.Tensor.floats("", [100_000], Array(repeating: 1, count: 100_000))
             sample.node("Constant", [], [.tensor("value", many)], to: "many")
             for turn in 0..<2000 {
@@ -65,7 +65,7 @@ extension HostileONNXTests {
             $0.initializers = [.floats("c", [0, 1 << 31, 1 << 31, 1 << 31], [])]
             $0.node("Transpose", ["c"])
         },
-        graph("20,000 nodes of one name", .malformed, "which nothing before it makes") { sample in
+        graph("20,000 nodes of one name", .malformed, "which no earlier") { sample in
             for turn in 0..<20_000 {
                 sample.node("Relu", [turn == 0 ? "image" : "r\(turn - 1)"], to: "r\(turn)", named: "relu")
             }
@@ -83,7 +83,7 @@ extension HostileONNXTests {
             sample.node("Softmax", ["m0"], [.integer("axis", 1)], to: "m1")
             for turn in 1..<2000 { sample.node("Mul", ["m\(turn)", "two"], to: "m\(turn + 1)") }
         },
-        graph("the first of a million numbers, 2,000 times", .exceedsLimit, "more often than any model") { sample in
+        graph("the first of a million numbers, 2,000 times", .exceedsLimit, "already read too often") { sample in
             sample.initializers = [.floats("many", [1 << 20], Array(repeating: 1, count: 1 << 20))]
             for turn in 0..<2000 {
                 sample.node("Clip", [turn == 0 ? "image" : "c\(turn - 1)", "many"], to: "c\(turn)")
@@ -104,7 +104,7 @@ extension HostileONNXTests {
             $0.initializers = [.bytes("row", type: 1, [1 << 13], Array(repeating: 0, count: 1 << 15))]
             $0.node("Add", ["image", "row"])
         },
-        graph("half of 2^28 numbers in one axis", .exceedsLimit, "more than 1048576 places") {
+        graph("half of 2^28 numbers in one axis", .exceedsLimit, "more than 1048576 indices") {
             $0.image = [1, 1, 1 << 14, 1 << 14]
             $0.initializers = [.integers("a", [1], [0]), .integers("b", [1], [1 << 27]), .integers("axis", [1], [1])]
             $0.node("Flatten")
@@ -153,7 +153,7 @@ extension HostileONNXTests {
             prepare: link("l", to: "/dev/zero")),
         external("a link to itself", .unreadable, "cannot be read", ["location": "l"], prepare: link("l", to: "l")),
         external("the folder itself", .malformed, "expected a file in", ["location": "."]),
-        external("no name", .malformed, "no file that holds it", ["offset": "0"]),
+        external("no name", .malformed, "no path of its external data", ["offset": "0"]),
         external("a name with a zero in it", .malformed, "expected a file in", ["location": "inside\0"]),
         external("a file that is not there", .unreadable, "cannot be read", ["location": "missing"]),
         external("an offset beyond the end", .malformed, "an offset beyond", ["location": "inside", "offset": "13"]),
@@ -161,9 +161,9 @@ extension HostileONNXTests {
         external(
             "an offset of 2^64", .malformed, "an offset beyond",
             ["location": "inside", "offset": "18446744073709551616"]),
-        external("a length beyond the end", .malformed, "more numbers than", ["location": "inside", "length": "13"]),
+        external("a length beyond the end", .malformed, "more elements than", ["location": "inside", "length": "13"]),
         external(
-            "a length that wraps round", .malformed, "more numbers than",
+            "a length that wraps round", .malformed, "more elements than",
             ["location": "inside", "offset": "4", "length": "9223372036854775807"]),
         external(
             "fewer numbers than the shape", .malformed, "8 bytes for the shape", ["location": "inside", "length": "8"]),

@@ -28,15 +28,15 @@ import Testing
     }
 
     private static let bytes: [HostileModel] = [
-        HostileModel("an empty file", .unknownFormat, "is no model") { [] },
-        HostileModel("letters", .unknownFormat, "is no model") { Array("not a model at all".utf8) },
-        HostileModel("a graph beyond the end", .unknownFormat, "is no model") {
+        HostileModel("an empty file", .unknownFormat, "not a model file") { [] },
+        HostileModel("letters", .unknownFormat, "not a model file") { Array("not a model at all".utf8) },
+        HostileModel("a graph beyond the end", .unknownFormat, "not a model file") {
             [0x08, 8, 0x3A, 0xFF, 0xFF, 0x7F, 0x0A]
         },
-        HostileModel("a length of 2^63", .unknownFormat, "is no model") {
+        HostileModel("a length of 2^63", .unknownFormat, "not a model file") {
             [0x08, 8, 0x3A] + Array(repeating: 0x80, count: 9) + [1]
         },
-        HostileModel("a node beyond its graph", .malformed, "ends in the middle of what begins at byte 4") {
+        HostileModel("a node beyond its graph", .malformed, "truncated in the middle of the field at byte 4") {
             [0x08, 8, 0x3A, 2, 0x0A, 0x7F, 0x42, 2, 0x10, 13]
         },
         HostileModel("a number of eleven bytes", .malformed, "more than ten bytes") {
@@ -44,10 +44,10 @@ import Testing
                 .integer(1, 8), .bytes(7, [0x08] + Array(repeating: 0xFF, count: 11)), .message(8, [.integer(2, 13)]),
             ])
         },
-        HostileModel("a field number of 0", .malformed, "is no field of a protobuf message") {
+        HostileModel("a field number of 0", .malformed, "no valid protobuf field") {
             WireField.encode([.integer(1, 8), .bytes(7, [0x02, 0]), .message(8, [.integer(2, 13)])])
         },
-        HostileModel("a group, as protobuf had long ago", .malformed, "is no field of a protobuf message") {
+        HostileModel("a group, as protobuf had long ago", .malformed, "no valid protobuf field") {
             WireField.encode([.integer(1, 8), .bytes(7, [0x0B]), .message(8, [.integer(2, 13)])])
         },
         HostileModel("a graph without nodes", .malformed, "no graph of nodes") {
@@ -56,29 +56,29 @@ import Testing
         graph("a name that is not UTF-8", .malformed, "is not UTF-8 text") { sample in
             sample.node([.text(1, "image"), .bytes(2, [0xFF, 0xFE]), .text(4, "Relu")], to: "y")
         },
-        graph("a name that is a number", .malformed, "has another type") { sample in
+        graph("a name that is a number", .malformed, "the wrong wire type") { sample in
             sample.node([.integer(1, 7), .text(2, "y"), .text(4, "Relu")], to: "y")
         },
-        graph("no version of the operators", .otherKind, "a model of opset 0") {
+        graph("no version of the operators", .unsuitableModel, "a model of opset 0") {
             $0.opset = nil
             $0.node("Relu")
         },
-        graph("version 999", .otherKind, "a model of opset 999") {
+        graph("version 999", .unsuitableModel, "a model of opset 999") {
             $0.opset = 999
             $0.node("Relu")
         },
-        graph("a negative version", .otherKind, "a model of opset -1") {
+        graph("a negative version", .unsuitableModel, "a model of opset -1") {
             $0.opset = -1
             $0.node("Relu")
         },
         graph("a million nodes", .malformed, "more than 65536 nodes") { sample in
             for _ in 0..<1_000_000 { sample.node([], to: "") }
         },
-        graph("two inputs", .otherKind, "2 inputs") {
+        graph("two inputs", .unsuitableModel, "2 inputs") {
             $0.node("Relu")
             $0.more = [.message(11, ONNXSample.value("mask", [1, 3, 4, 4]))]
         },
-        graph("five channels", .otherKind, "5 channels") {
+        graph("five channels", .unsuitableModel, "5 channels") {
             $0.image = [1, 5, 4, 4]
             $0.node("Relu")
         },
@@ -112,8 +112,8 @@ import Testing
         },
         weight("lengths of 2^62 and 0", .malformed, "has the shape") { .floats("w", [0, 1 << 62, 1 << 62, 1], []) },
         weight("lengths of 2^40 and 0", .malformed, "has the shape") { .floats("w", [0, 1 << 40, 1, 1], []) },
-        weight("2^39 numbers in no bytes", .malformed, "numbers") { .floats("w", [1 << 39, 1, 1, 1], []) },
-        weight("fewer numbers than the shape", .malformed, "2 numbers for the shape") {
+        weight("2^39 numbers in no bytes", .malformed, "elements") { .floats("w", [1 << 39, 1, 1, 1], []) },
+        weight("fewer numbers than the shape", .malformed, "2 elements for the shape") {
             .floats("w", [1, 3, 1, 1], [1, 2])
         },
         weight("fewer bytes than the shape", .malformed, "11 bytes for the shape") {
@@ -122,23 +122,23 @@ import Testing
         weight("more bytes than the shape", .malformed, "16 bytes for the shape") {
             .bytes("w", type: 1, [1, 3, 1, 1], Array(repeating: 0, count: 16))
         },
-        weight("texts as numbers", .unsupported, "elements of the type 8") {
+        weight("texts as numbers", .unsupported, "the element type 8") {
             .bytes("w", type: 8, [1, 3, 1, 1], [1, 2, 3])
         },
-        weight("a type that there is not", .unsupported, "elements of the type 99") {
+        weight("a type that there is not", .unsupported, "the element type 99") {
             .bytes("w", type: 99, [3], [1, 2, 3])
         },
         weight("a number that is none", .malformed, "not finite") { .floats("w", [1, 3, 1, 1], [1, .nan, 1]) },
         weight("an infinite number", .malformed, "not finite") { .floats("w", [1, 3, 1, 1], [1, 1, -.infinity]) },
-        weight("numbers of three bytes", .malformed, "has another type") {
+        weight("numbers of three bytes", .malformed, "the wrong wire type") {
             ONNXSample.Tensor(fields: [.integers(1, [3]), .integer(2, 1), .bytes(4, [1, 2, 3]), .text(8, "w")])
         },
         weight("weights of three axes", .unsupported, "expected four axes") { .floats("w", [1, 3, 1], [1, 1, 1]) },
-        weight("weights for other channels", .malformed, "for 2 channels in 1 groups, and reads 3") {
+        weight("weights for other channels", .malformed, "for 2 channels in 1 groups, but reads 3") {
             .floats("w", [1, 2, 1, 1], [1, 1])
         },
-        weight("weights without outputs", .unsupported, "of at least 1 each") { .floats("w", [0, 3, 1, 1], []) },
-        weight("no weights", .malformed, "which nothing before it makes") { .floats("v", [1, 3, 1, 1], [1, 1, 1]) },
+        weight("weights without outputs", .unsupported, "four axes of at least 1") { .floats("w", [0, 3, 1, 1], []) },
+        weight("no weights", .malformed, "which no earlier") { .floats("v", [1, 3, 1, 1], [1, 1, 1]) },
         graph("two weights of one name", .malformed, "two initializers have the name \"w\"") {
             $0.initializers = [.floats("w", [1, 3, 1, 1], [1, 1, 1]), .floats("w", [1, 3, 1, 1], [2, 2, 2])]
             $0.node("Conv", ["image", "w"])
@@ -149,7 +149,7 @@ import Testing
             $0.node("BatchNormalization", ["image", "scale", "shift", "mean", "variance"])
             $0.node("GlobalAveragePool")
         },
-        graph("statistics of fewer channels", .malformed, "2 numbers as its runningMean, expected 3") {
+        graph("statistics of fewer channels", .malformed, "2 values for runningMean, expected 3") {
             $0.initializers =
                 ["scale", "shift", "variance"].map { .floats($0, [3], [1, 1, 1]) } + [.floats("mean", [2], [1, 1])]
             $0.node("BatchNormalization", ["image", "scale", "shift", "mean", "variance"])
@@ -221,18 +221,18 @@ import Testing
     ]
 
     private static let shapes: [HostileModel] = [
-        graph("nodes in a circle", .malformed, "which nothing before it makes") {
+        graph("nodes in a circle", .malformed, "which no earlier") {
             $0.node("Relu", ["b"], to: "a")
             $0.node("Relu", ["a"], to: "b")
         },
-        graph("a node that reads itself", .malformed, "which nothing before it makes") {
+        graph("a node that reads itself", .malformed, "which no earlier") {
             $0.node("Relu", ["a"], to: "a")
         },
-        graph("two nodes that make one thing", .malformed, "which is there before") {
+        graph("two nodes that make one thing", .malformed, "which already exists") {
             $0.node("Relu", ["image"], to: "a")
             $0.node("Sigmoid", ["image"], to: "a")
         },
-        graph("a node that makes the image", .malformed, "which is there before") {
+        graph("a node that makes the image", .malformed, "which already exists") {
             $0.node("Relu", ["image"], to: "image")
         },
         graph("a shape of 2^40", .malformed, "gives [1, 3, 4, 4] the shape") {
@@ -267,26 +267,26 @@ import Testing
             $0.initializers = [.integers("shape", [65_535], [48] + Array(repeating: 1, count: 65_534))]
             $0.node("Reshape", ["image", "shape"])
         },
-        graph("a slice of no step", .malformed, "step that cannot be") {
+        graph("a slice of no step", .malformed, "an invalid axis or step") {
             $0.initializers = [.integers("a", [1], [0]), .integers("b", [1], [.max])]
             $0.node("Slice", ["image", "a", "b", "a", "a"])
         },
-        graph("a slice along axis 2^62", .malformed, "step that cannot be") {
+        graph("a slice along axis 2^62", .malformed, "an invalid axis or step") {
             $0.initializers = [
                 .integers("a", [1], [.min]), .integers("b", [1], [.max]), .integers("axis", [1], [1 << 62]),
             ]
             $0.node("Slice", ["image", "a", "b", "axis"])
         },
-        graph("a slice of nothing", .unsupported, "which leaves nothing") {
+        graph("a slice of nothing", .unsupported, "selects nothing") {
             $0.initializers = [
                 .integers("a", [1], [1 << 62]), .integers("b", [1], [.max]), .integers("axis", [1], [1]),
             ]
             $0.node("Slice", ["image", "a", "b", "axis"])
         },
-        graph("axes that are moved twice", .malformed, "has the order") {
+        graph("axes that are moved twice", .malformed, "has the permutation") {
             $0.node("Transpose", ["image"], [.integers("perm", [0, 0, 1, 1])])
         },
-        graph("the mean over one axis five times", .malformed, "expected each once") {
+        graph("the mean over one axis five times", .malformed, "without duplicates") {
             $0.node("ReduceMean", ["image"], [.integers("axes", [3, 3, -1, 3, 3]), .integer("keepdims", 0)])
         },
         graph("the mean over axis 2^62", .malformed, "has the axes") {
@@ -301,7 +301,7 @@ import Testing
             $0.node("MaxPool", ["image"], [.integers("kernel_shape", [2, 2])])
             $0.node("Concat", ["image", "MaxPool0"], [.integer("axis", 1)])
         },
-        graph("parts of 2^62 and less than nothing", .malformed, "divides 3 into") {
+        graph("parts of 2^62 and less than nothing", .malformed, "splits 3 elements into") {
             $0.node(
                 [
                     .text(1, "image"), .text(2, "a"), .text(2, "b"), .text(4, "Split"),
@@ -309,7 +309,7 @@ import Testing
                     .message(5, [.text(1, "split"), .integers(8, [1 << 62, 3 - 1 << 62])]),
                 ], to: "a")
         },
-        graph("parts whose sum is right because it overflows", .malformed, "divides 3 into") {
+        graph("parts whose sum is right because it overflows", .malformed, "splits 3 elements into") {
             $0.node(
                 [
                     .text(1, "image"), .text(2, "a"), .text(2, "b"), .text(2, "c"), .text(2, "d"), .text(4, "Split"),
@@ -320,7 +320,7 @@ import Testing
         graph("an axis that is not there", .malformed, "has the axes [7]") {
             $0.node("Squeeze", ["image"], [.integers("axes", [7])])
         },
-        graph("a result that the image has no part in", .otherKind, "does not depend on the image") {
+        graph("a result that the image has no part in", .unsuitableModel, "does not depend on the image") {
             $0.node("Shape")
         },
     ]

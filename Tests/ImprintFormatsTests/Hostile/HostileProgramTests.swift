@@ -41,7 +41,7 @@ import Testing
     }
 
     private static let values: [HostileModel] = [
-        weight("fewer numbers than the shape", .malformed, "2 numbers for the shape") {
+        weight("fewer numbers than the shape", .malformed, "2 elements for the shape") {
             .floats([1, 3, 1, 1], ones(2))
         },
         weight("a product of lengths beyond 2^64", .malformed, "the shape [4294967296, 4294967296]") {
@@ -50,20 +50,20 @@ import Testing
         weight("a negative length", .malformed, "the shape [-1") { .floats([-1, 3, 1, 1], [1]) },
         weight("lengths of 0 and 2^62", .malformed, "the shape [0") { .floats([0, 1 << 62, 1 << 62], []) },
         weight("seventeen axes", .malformed, "more than 16 axes") { .floats(Array(repeating: 1, count: 17), [1]) },
-        weight("a text as a weight", .malformed, "has a text as its weight") { .text("weight") },
+        weight("a text as a weight", .malformed, "has a string as its weight") { .text("weight") },
         weight("a number that is none", .malformed, "not finite") { .floats([1, 3, 1, 1], [1, .nan, 1]) },
-        weight("nothing", .malformed, "neither numbers nor a place") { .value([]) },
-        weight("elements of the type 99", .malformed, "elements of the type 99") {
+        weight("nothing", .malformed, "neither an immediate value") { .value([]) },
+        weight("elements of the type 99", .malformed, "the element type 99") {
             .value([.message(2, [.message(1, [.integer(1, 99)])]), .message(3, [.message(1, [])])])
         },
         weight("a dictionary", .malformed, "neither a tensor nor a list") { .value([.message(3, [.message(4, [])])]) },
-        weight("numbers of three bytes", .malformed, "has another type") {
+        weight("numbers of three bytes", .malformed, "the wrong wire type") {
             .value([
                 .message(2, [.message(1, [.integer(1, 11)])]),
                 .message(3, [.message(1, [.message(1, [.bytes(1, [1, 2, 3])])])]),
             ])
         },
-        weight("a name of nothing", .malformed, "which nothing before it makes") { .name("nothing") },
+        weight("a name of nothing", .malformed, "which no earlier") { .name("nothing") },
         weight("the image as a weight", .unsupported, "depends on the image") { .name("image") },
     ]
 
@@ -91,31 +91,31 @@ import Testing
         blob("a record before the first", .malformed, "at byte 0") { _ in 0 },
         blob("a record before the file", .malformed, "at byte -64") { _ in -64 },
         blob("a record behind the end", .malformed, "at byte 4611686018427387904") { _ in 1 << 62 },
-        blob("a record that is none", .malformed, "where no record of them is") {
+        blob("a record that is none", .malformed, "no record at that offset") {
             $0.store(Array(repeating: 0, count: 64)) + 64
         },
-        blob("numbers behind the end", .malformed, "more numbers than") {
+        blob("numbers behind the end", .malformed, "more elements than") {
             $0.store(ones(12).map { _ in 0 }, offset: 1 << 40)
         },
-        blob("numbers of 2^63 bytes", .malformed, "more numbers than") { $0.store([0, 0, 0, 0], length: .max) },
-        blob("numbers before the file", .malformed, "more numbers than") { $0.store([0, 0, 0, 0], offset: -4) },
+        blob("numbers of 2^63 bytes", .malformed, "more elements than") { $0.store([0, 0, 0, 0], length: .max) },
+        blob("numbers before the file", .malformed, "more elements than") { $0.store([0, 0, 0, 0], offset: -4) },
         blob("fewer numbers than the shape", .malformed, "8 bytes for the shape") {
             $0.store(Array(repeating: 0, count: 8))
         },
         blob(
-            "a file without a head", .malformed, "no file of weights of version 2",
+            "a file without a head", .malformed, "not a weight file of version 2",
             prepare: { try Data([1, 2, 3]).write(to: $0.appending(path: "weights")) }),
         blob(
-            "an empty file", .malformed, "no file of weights of version 2",
+            "an empty file", .malformed, "not a weight file of version 2",
             prepare: { try Data().write(to: $0.appending(path: "weights")) }),
         blob(
-            "a file of another version", .malformed, "no file of weights of version 2",
+            "a file of another version", .malformed, "not a weight file of version 2",
             prepare: { try Data(repeating: 9, count: 400).write(to: $0.appending(path: "weights")) }),
         blob(
             "a file in the folder above", .malformed, "expected one in its own folder", file: "@model_path/../weights"),
         blob("a path from the root", .malformed, "expected one in its own folder", file: "@model_path//etc/hostname"),
         blob(
-            "a path of another kind", .malformed, "expected a name that begins with @model_path/", file: "/etc/hostname"
+            "a path of another kind", .malformed, "expected a path that starts with @model_path/", file: "/etc/hostname"
         ),
         blob(
             "a link to a device", .malformed, "expected one in its own folder", file: "@model_path/l",
@@ -154,19 +154,19 @@ import Testing
     }
 
     private static let operations: [HostileModel] = [
-        codes("a table of three numbers", "a table of 3 numbers", "constexpr_lut_to_dense") {
+        codes("a table of three numbers", "a lookup table of 3 values", "constexpr_lut_to_dense") {
             ["indices": bytes([1], [0xFF]), "lut": .floats([3], ones(3)), "shape": .integers([1, 3, 1, 1])]
         },
-        codes("more numbers than codes", "codes that do not fit", "constexpr_lut_to_dense") {
+        codes("more numbers than codes", "codes that do not match", "constexpr_lut_to_dense") {
             [
                 "indices": bytes([1], [0xFF]), "lut": .floats([2], ones(2)),
                 "shape": .integers([1 << 20, 1 << 20, 1, 1]),
             ]
         },
-        codes("a negative number of codes", "codes that do not fit", "constexpr_lut_to_dense") {
+        codes("a negative number of codes", "codes that do not match", "constexpr_lut_to_dense") {
             ["indices": bytes([1], [0xFF]), "lut": .floats([2], ones(2)), "shape": .integers([-1, -3, 1, 1])]
         },
-        codes("codes beyond bytes", "codes that do not fit", "constexpr_lut_to_dense") {
+        codes("codes beyond bytes", "codes that do not match", "constexpr_lut_to_dense") {
             ["indices": .integers([1000]), "lut": .floats([2], ones(2)), "shape": .integers([1, 3, 1, 1])]
         },
         codes("factors along axis 9", "has the axis 9", "constexpr_affine_dequantize") {
@@ -203,7 +203,7 @@ import Testing
         codes("no blocks", "has scales [0, 3, 1, 1]", "constexpr_blockwise_shift_scale") {
             ["data": bytes([1, 3, 1, 1], [1, 2, 3]), "scale": .floats([0, 3, 1, 1], [])]
         },
-        program("a step of 0", .unsupported, "expected two of 1 or more") {
+        program("a step of 0", .unsupported, "expected two values of at least 1") {
             $0.add("conv", ["weight": .floats([1, 3, 1, 1], ones(3)), "strides": .integers([0, 0])])
         },
         program("no groups", .malformed, "in 0 groups") {
@@ -217,23 +217,23 @@ import Testing
                     "pad": .integers([1 << 31 - 1, 0, 0, 0]),
                 ])
         },
-        program("a border of 2^40", .malformed, "whole numbers of 32 bits") {
+        program("a border of 2^40", .malformed, "not 32-bit integers") {
             $0.add("pad", ["pad": .integers([1 << 40, 0])])
         },
         program("a window larger than the image", .network, "larger than the image") {
             $0.add("max_pool", ["kernel_sizes": .integers([9, 9]), "pad_type": .text("valid")])
         },
-        program("a shape of 2^62", .malformed, "makes [2147483647, 2147483647]") {
+        program("a shape of 2^62", .malformed, "to [2147483647, 2147483647]") {
             $0.add("reshape", ["shape": .integers([1 << 31 - 1, 1 << 31 - 1])])
         },
-        program("the mean over one axis nine times", .malformed, "expected each once") {
+        program("the mean over one axis nine times", .malformed, "without duplicates") {
             $0.add("reduce_mean", ["axes": .integers(Array(repeating: -1, count: 9)), "keep_dims": .bool(false)])
         },
-        program("parts of 2^31 - 1 and less than nothing", .malformed, "divides 3 into") {
+        program("parts of 2^31 - 1 and less than nothing", .malformed, "splits 3 elements into") {
             $0.add(
                 "split", ["axis": .integer(1), "split_sizes": .integers([1 << 31 - 1, 4 - 1 << 31])], to: ["a", "b"])
         },
-        program("operations in a circle", .malformed, "which nothing before it makes") {
+        program("operations in a circle", .malformed, "which no earlier") {
             $0.add("relu", ["x": .name("b")], readsLast: false, to: ["a"])
             $0.add("relu", ["x": .name("a")], readsLast: false, to: ["b"])
         },
@@ -255,7 +255,7 @@ import Testing
     ]
 
     private static let bombs: [HostileModel] = [
-        program("channels that double sixty times", .exceedsLimit, "more than any model of images") { sample in
+        program("channels that double sixty times", .exceedsLimit, "more than any image model") { sample in
             for turn in 0..<60 {
                 let name = turn == 0 ? "image" : "c\(turn)"
                 sample.add(
@@ -280,11 +280,11 @@ import Testing
                     "conv", ["x": .name("image"), "weight": .name("w\(turn)")], readsLast: false, to: ["c\(turn)"])
             }
         },
-        program("the first of many numbers, 2,000 times", .exceedsLimit, "more often than any model") { sample in
+        program("the first of many numbers, 2,000 times", .exceedsLimit, "already read too often") { sample in
             sample.constant("many", .floats([1 << 18], ones(1 << 18)))
             for turn in 0..<2000 { sample.add("leaky_relu", ["alpha": .name("many")], to: ["r\(turn)"]) }
         },
-        program("20,000 factors of the image", .malformed, "which nothing before it makes") { sample in
+        program("20,000 factors of the image", .malformed, "which no earlier") { sample in
             for turn in 0..<20_000 {
                 sample.add("mul", ["x": .name("image"), "y": .float(2)], readsLast: false, to: ["m\(turn)"])
             }

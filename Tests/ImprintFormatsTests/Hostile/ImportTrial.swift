@@ -63,7 +63,7 @@ struct ImportTrial {
 struct HostileModel: CustomTestStringConvertible, Sendable {
     /// The kinds of errors.
     enum Kind: Sendable {
-        case unknownFormat, malformed, exceedsLimit, otherKind, unsupported, network, missing, unreadable
+        case unknownFormat, malformed, exceedsLimit, unsuitableModel, unsupported, network, missing, unreadable
     }
 
     let testDescription: String
@@ -115,7 +115,7 @@ struct HostileModel: CustomTestStringConvertible, Sendable {
         case .unknownFormat: .unknownFormat
         case .malformed: .malformed
         case .exceedsLimit: .exceedsLimit
-        case .otherKind: .otherKind
+        case .unsuitableModel: .unsuitableModel
         case .unsupported: .unsupported
         case .network: .network
         case .missing, .inputSize: .missing

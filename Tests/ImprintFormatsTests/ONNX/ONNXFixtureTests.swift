@@ -50,7 +50,7 @@ private let fixtures = ImportFixtures("ONNX")
     func map() throws {
         let error = #expect(throws: ImportError.self) { try read("sigmoid-map.onnx") }
         #expect(error?.problem == .notScores([1, 2, 3, 2]))
-        #expect(error?.description.contains("expected one score for each label") == true)
+        #expect(error?.description.contains("Expected one score for each label") == true)
     }
 
     @Test("ConvNeXt's blocks become layer normalizations and GELUs, however a GELU is written")
@@ -87,7 +87,7 @@ private let fixtures = ImportFixtures("ONNX")
     func endings() throws {
         let model = try read("sigmoid-flat.onnx")
         #expect(model.weights.network.nodes.allSatisfy { !($0.layer is Softmax) })
-        #expect(model.notes.contains { $0.contains("each label has a confidence of its own") })
+        #expect(model.notes.contains { $0.contains("each label has an independent confidence") })
         #expect(model.weights.labels == (0..<12).map(String.init))
         for name in ["opset-11.onnx", "opset-13.onnx", "log-softmax.onnx"] {
             #expect(try layers(name).filter { $0 == "softmax" }.count == 1)
@@ -183,7 +183,7 @@ private let fixtures = ImportFixtures("ONNX")
     @Test("Blue first where it is said")
     func blueFirst() throws {
         var importer = ImportFixtures.importer
-        importer.samples = ModelImporter.SampleRule(mean: [160, 128, 96], scale: [1 / 64], isBlueFirst: true)
+        importer.normalization = ModelImporter.InputNormalization(mean: [160, 128, 96], scale: [1 / 64], isBGR: true)
         let model = try importer.read(fixtures.folder.appending(path: "channels-last.onnx"))
         let turned = stride(from: 0, to: 216, by: 3).flatMap { place in
             [2, 1, 0].map { ImportFixtures.samples[place + $0] }

@@ -45,7 +45,7 @@ import Testing
         #expect(try problem(of: nodes) == "")
         for opset in [nil, 5, 999] {
             let text = try problem(of: nodes, opset: opset)
-            #expect(text.contains("expected one of 6 to 28"), "\(text)")
+            #expect(text.contains("Expected an opset from 6 to 28"), "\(text)")
         }
     }
 
@@ -54,7 +54,7 @@ import Testing
         let nodes = [node("Flatten", ["image"])]
         for (shape, words) in [
             ([1, 4, 2, 2], "images with 4 channels"), ([1, 4], "has 2 axes"),
-            ([1, 1, 0, 2], "say which with --input-size"), ([1, 1, 1 << 20, 2], "expected 1x1 to 16384x16384"),
+            ([1, 1, 0, 2], "Set the input size"), ([1, 1, 1 << 20, 2], "expected 1x1 to 16384x16384"),
         ] {
             let text = try problem(of: nodes, image: shape)
             #expect(text.contains(words), "\(text)")
@@ -64,18 +64,18 @@ import Testing
     @Test(
         "Weights that are not what their shape says are named",
         arguments: [
-            ([4], 1, WireField.floats(4, [1, 2, 3]), "has 3 numbers for the shape [4]"),
+            ([4], 1, WireField.floats(4, [1, 2, 3]), "has 3 elements for the shape [4]"),
             ([4], 1, .bytes(9, [0, 0, 0]), "has 3 bytes for the shape [4], expected 16"),
-            ([4], 10, .integers(5, [1, 2, 3, 4, 5]), "more than 4 numbers"),
+            ([4], 10, .integers(5, [1, 2, 3, 4, 5]), "more than 4 elements"),
             ([-4], 1, .floats(4, [1]), "the shape [-4]"),
             ([1 << 33, 1 << 33], 1, .floats(4, [1]), "the shape [8589934592, 8589934592]"),
-            ([1 << 20], 1, .floats(4, [1]), "has no 1048576 numbers"),
-            ([4], 8, .text(6, "a"), "elements of the type 8"),
-            ([1 << 17], 3, .bytes(9, [UInt8](repeating: 0, count: 1 << 17)), "131072 whole numbers"),
+            ([1 << 20], 1, .floats(4, [1]), "has fewer than 1048576 elements"),
+            ([4], 8, .text(6, "a"), "the element type 8"),
+            ([1 << 17], 3, .bytes(9, [UInt8](repeating: 0, count: 1 << 17)), "131072 integers"),
         ] as [([Int], Int, WireField, String)])
     func weights(shape: [Int], type: Int, data: WireField, words: String) throws {
         let text = try problem(of: [node("Add", ["image", "weight"])], [tensor("weight", shape, type: type, data)])
-        #expect(text.contains(#"the tensor "weight""#) || text.contains("numbers, as its shape"), "\(text)")
+        #expect(text.contains(#"the tensor "weight""#) || text.contains("elements for the shape"), "\(text)")
         #expect(text.contains(words), "\(text)")
     }
 
@@ -101,10 +101,10 @@ import Testing
         }
         #expect(try text().contains("one score for each label"), "the layer is supported, but a map is no result")
         #expect(try text(attribute("mode", "linear")).contains("expected nearest"))
-        #expect(try text(attribute("coordinate_transformation_mode", "align_corners")).contains("each number again"))
-        #expect(try text(attribute("nearest_mode", "ceil")).contains("each number again"))
+        #expect(try text(attribute("coordinate_transformation_mode", "align_corners")).contains("repeat each pixel"))
+        #expect(try text(attribute("nearest_mode", "ceil")).contains("repeat each pixel"))
         #expect(
-            try text(attribute("coordinate_transformation_mode", "asymmetric")).contains("each number again"),
+            try text(attribute("coordinate_transformation_mode", "asymmetric")).contains("repeat each pixel"),
             "rounding makes the first of three numbers two")
     }
 }

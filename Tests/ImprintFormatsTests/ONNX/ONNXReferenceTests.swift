@@ -54,7 +54,7 @@ import Testing
         .enabled(if: ReferenceData.has("models/efficientnet_lite0.onnx"), "the reference models are not here"))
     func efficientNet() throws {
         var importer = ModelImporter()
-        importer.samples = ModelImporter.SampleRule(mean: [127], scale: [1 / 128])
+        importer.normalization = ModelImporter.InputNormalization(mean: [127], scale: [1 / 128])
         let model = try importer.read(ReferenceData.folder.appending(path: "models/efficientnet_lite0.onnx"))
         #expect(model.weights.network.nodes.allSatisfy { !($0.layer is PadLayer) }, "borders are the convolutions' own")
         try check(model, "efficientnet_lite0") { try #require($0.top5).map { ($0.index, $0.prob) } }
@@ -81,7 +81,7 @@ import Testing
             "IMPRINT_OPEN_NSFW_ONNX names no files, or the reference is not here"), arguments: packages)
     func openNSFWFromPackages(file: Substring) throws {
         var importer = ModelImporter()
-        importer.samples = ModelImporter.SampleRule(mean: [123, 117, 104], scale: [1], isBlueFirst: true)
+        importer.normalization = ModelImporter.InputNormalization(mean: [123, 117, 104], scale: [1], isBGR: true)
         try check(importer.read(URL(filePath: String(file))), "open_nsfw") { image in
             try #require(image.caffe).enumerated().map { ($0, $1) }
         }

@@ -120,7 +120,7 @@ import Testing
             $0.node("Reshape", ["image", "shape"])
         }
         batch.image = [8, 3, 4, 4]
-        guard case .otherKind(let found, _)? = problem(of: batch) else {
+        guard case .unsuitableModel(let found, _)? = problem(of: batch) else {
             Issue.record("it was read, or called something else")
             return
         }

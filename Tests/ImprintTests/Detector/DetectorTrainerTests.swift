@@ -223,7 +223,7 @@ import Testing
             #expect(start?.labels == ["cross", "other"] && start?.network == "logospot")
             let recipe: TrainingRecipe = hasPhotos ? .artworkAndPhotos : .artworkAlone
             #expect(start?.recipe == recipe && result.weights.recipe == recipe)
-            #expect(Report(result.weights).html.contains(recipe.reason))
+            #expect(Report(result.weights).html.contains(recipe.summary))
             let record = try #require(result.weights.training)
             #expect(record.seed == 4 && record.epochs == 2)
             if case .detector(let hyperparameters) = record.hyperparameters {

@@ -1,34 +1,34 @@
 internal import ImprintModel
 
-/// A protobuf message while it is put together: fields in the order in which they are added.
+/// A builder for a protobuf message, whose fields keep the order in which they are added.
 ///
-/// Numbers and texts are encoded at once. Large fields are encoded when the message is written, one after the other, so that a
-/// model's weights are not in memory a second time. Fields with their default value are left out by callers where proto3
-/// leaves them out; nothing here drops a field.
+/// Numbers and texts are encoded immediately. Large fields are encoded one by one when the message is written, so that a
+/// model's weights are never in memory twice. The builder never omits a field; callers omit fields with default values as in
+/// proto3.
 ///
-/// Source: the encoding of Protocol Buffers, wire types 0 (varint), 1 (64 bits), 2 (with a length) and 5 (32 bits).
-struct WrittenMessage {
+/// Source: Protocol Buffers encoding, wire types 0 (varint), 1 (64 bits), 2 (length-delimited) and 5 (32 bits).
+struct MessageBuilder {
     private enum Piece {
         case bytes([UInt8])
-        case later(count: Int, ByteSource)
+        case deferred(count: Int, ByteSource)
     }
 
     private var pieces: [Piece] = []
-    /// How many bytes the message has.
+    /// The size of the encoded message.
     private(set) var byteCount = 0
 
-    /// Adds an integer, an enumeration's number or a truth value: a varint; negative ones take ten bytes.
+    /// Adds an integer, enumeration value or Boolean as a varint; negative values take ten bytes.
     mutating func add(_ field: Int, _ value: Int) {
         append(Self.key(field, 0) + Self.varint(UInt64(bitPattern: Int64(value))))
     }
 
-    /// Adds a truth value.
+    /// Adds a Boolean.
     mutating func add(_ field: Int, _ value: Bool) { add(field, value ? 1 : 0) }
 
-    /// Adds a number of 32 bits.
+    /// Adds a 32-bit floating-point number.
     mutating func add(_ field: Int, _ value: Float) { append(Self.key(field, 5) + Self.bytes(of: value.bitPattern)) }
 
-    /// Adds a number of 64 bits.
+    /// Adds a 64-bit floating-point number.
     mutating func add(_ field: Int, _ value: Double) { append(Self.key(field, 1) + Self.bytes(of: value.bitPattern)) }
 
     /// Adds a text.
@@ -39,8 +39,8 @@ struct WrittenMessage {
         append(Self.key(field, 2) + Self.varint(UInt64(bytes.count)) + bytes)
     }
 
-    /// Adds a message.
-    mutating func add(_ field: Int, _ message: WrittenMessage) {
+    /// Adds a nested message.
+    mutating func add(_ field: Int, _ message: MessageBuilder) {
         append(Self.key(field, 2) + Self.varint(UInt64(message.byteCount)))
         for piece in message.pieces {
             if case .bytes(let bytes) = piece { append(bytes, counted: false) } else { pieces.append(piece) }
@@ -48,43 +48,43 @@ struct WrittenMessage {
         byteCount += message.byteCount
     }
 
-    /// Adds integers, packed.
+    /// Adds packed integers.
     mutating func add(_ field: Int, packed values: [Int]) {
         add(field, bytes: values.flatMap { Self.varint(UInt64(bitPattern: Int64($0))) })
     }
 
-    /// Adds numbers of 32 bits, packed.
+    /// Adds packed 32-bit floating-point numbers.
     mutating func add(_ field: Int, packed values: [Float]) {
         add(field, bytes: values.flatMap { Self.bytes(of: $0.bitPattern) })
     }
 
-    /// Adds bytes that are made when the message is written, part by part.
-    mutating func add(_ field: Int, byteCount count: Int, later source: @escaping ByteSource) {
+    /// Adds bytes that `source` generates in parts when the message is written.
+    mutating func add(_ field: Int, byteCount count: Int, deferred source: @escaping ByteSource) {
         append(Self.key(field, 2) + Self.varint(UInt64(count)))
-        pieces.append(.later(count: count, source))
+        pieces.append(.deferred(count: count, source))
         byteCount += count
     }
 
-    /// Adds an entry of a map from texts to texts.
+    /// Adds an entry of a map from strings to strings.
     mutating func add(_ field: Int, key: String, value: String) {
-        var entry = WrittenMessage()
+        var entry = MessageBuilder()
         entry.add(1, key)
         entry.add(2, value)
         add(field, entry)
     }
 
-    /// Hands the message's bytes to `body`, part by part.
+    /// Passes the message's bytes to `body` in parts.
     func write(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         for piece in pieces {
             switch piece {
             case .bytes(let bytes): try bytes.withUnsafeBytes(body)
-            case .later(let count, let source):
+            case .deferred(let count, let source):
                 var written = 0
                 try source {
                     written += $0.count
                     try body($0)
                 }
-                precondition(written == count, "\(count) bytes were announced, not \(written)")
+                precondition(written == count, "expected \(count) bytes, found \(written)")
             }
         }
     }
@@ -92,7 +92,7 @@ struct WrittenMessage {
     private mutating func append(_ bytes: [UInt8], counted: Bool = true) {
         if counted { byteCount += bytes.count }
         guard case .bytes(var last)? = pieces.last else { return pieces.append(.bytes(bytes)) }
-        // Taken out first, so that it grows in place instead of being copied.
+        // Remove the piece first, so that it grows in place instead of being copied.
         pieces.removeLast()
         last += bytes
         pieces.append(.bytes(last))

@@ -3,9 +3,10 @@ internal import ImprintCore
 internal import ImprintModel
 
 extension ModelFile {
-    /// Checks the model, makes a message of it and writes that at `url`, as `AtomicFile` does.
+    /// Checks the model, encodes it as a protobuf message and writes that atomically to `url`.
+    ///
     /// - Throws: `ExportError`, `ModelFileError` or `FileError`.
-    func writeExport(to url: URL, _ make: () throws -> WrittenMessage) throws {
+    func writeExport(to url: URL, _ make: () throws -> MessageBuilder) throws {
         do {
             guard head.seesWholeImage else { throw ExportError.Problem.detector }
             try checkFit(network, labels, preprocessing, detector)

@@ -1,18 +1,18 @@
 internal import Foundation
 internal import ImprintCore
 
-/// What one image is varied by: geometry and colour in one pass, and what follows if it is drawn.
-struct Variation {
+/// The random transform of one image: geometry and colour in one pass, then blur, noise and JPEG compression if drawn.
+struct AugmentationTransform {
     private var map = ProjectiveMap()
     private var colors = ColorMap()
-    private var blurDeviation: Float = 0
-    private var noise: (deviation: Float, key: UInt64)?
+    private var blurStandardDeviation: Float = 0
+    private var noise: (standardDeviation: Float, key: UInt64)?
     private var quality: Int?
 
-    /// Draws a variation for `image`.
+    /// Draws the transform for `image`.
     ///
-    /// Every number is drawn whether it is used or not, so that one switch does not change what another does; new ones
-    /// come last, so that a seed gives what it gave.
+    /// All random values are drawn even if a kind is off, so that one kind does not change another. Draw new values last, so
+    /// that existing seeds keep their results.
     init(_ kinds: Set<Augmentation.Kind>, for image: RasterImage, using stream: inout RandomStream) {
         let flips = stream.chance(0.5)
         let flipsVertically = stream.chance(0.5)
@@ -21,17 +21,17 @@ struct Variation {
         let shift = (x: stream.uniform(in: -0.08...0.08), y: stream.uniform(in: -0.08...0.08))
         let stops = stream.uniform(in: -0.4...0.4)
         let blurs = stream.chance(1 / 3)
-        let deviation = stream.uniform(in: 0.003...0.015) * Float(min(image.width, image.height))
+        let blur = stream.uniform(in: 0.003...0.015) * Float(min(image.width, image.height))
         let tilt = (x: stream.uniform(in: -0.2...0.2), y: stream.uniform(in: -0.2...0.2))
         let hue = stream.uniform(in: -18...18) * .pi / 180
         let saturation = stream.uniform(in: 0.6...1.4)
         let contrast = exp2f(stream.uniform(in: -0.4...0.4))
         let isNoisy = stream.chance(1 / 3)
-        let noise = (deviation: stream.uniform(in: 2...12), key: stream.next())
+        let noise = (standardDeviation: stream.uniform(in: 2...12), key: stream.next())
         let isCompressed = stream.chance(0.5)
         let quality = 25 + stream.index(below: 66)
 
-        if kinds.contains(.perspective) { map = map.seen(fromTheSide: tilt, in: image) }
+        if kinds.contains(.perspective) { map = map.tilted(by: tilt, in: image) }
         if kinds.contains(.crop) { map = map.zoomed(by: zoom, movedBy: shift, in: image) }
         if kinds.contains(.rotate) { map = map.rotated(by: angle) }
         if kinds.contains(.flip) && flips { map = map.flipped(horizontally: true) }
@@ -40,16 +40,16 @@ struct Variation {
         if kinds.contains(.color) {
             colors = colors.hueTurned(by: hue).saturated(by: saturation).contrasted(by: contrast)
         }
-        if kinds.contains(.blur) && blurs { blurDeviation = deviation }
+        if kinds.contains(.blur) && blurs { blurStandardDeviation = blur }
         if kinds.contains(.noise) && isNoisy { self.noise = noise }
         if kinds.contains(.jpeg) && isCompressed { self.quality = quality }
     }
 
-    /// The varied image, in the order in which a camera would do it.
+    /// Applies the steps in the order in which a camera has them.
     func callAsFunction(_ image: RasterImage) throws(ImageError) -> RasterImage {
         var result = map.isIdentity && colors.isIdentity ? image : image.warped(by: map, colors: colors)
-        result = result.blurred(deviation: blurDeviation)
-        if let noise { result = result.noisy(deviation: noise.deviation, key: noise.key) }
+        result = result.blurred(standardDeviation: blurStandardDeviation)
+        if let noise { result = result.noisy(standardDeviation: noise.standardDeviation, key: noise.key) }
         if let quality { result = try result.compressed(quality: quality) }
         return result
     }

@@ -1,0 +1,51 @@
+// One source, several machine codes: on x86-64, each kernel exists for three instruction sets, and a call runs the best one
+// that the processor has.
+
+#ifndef IMPRINT_DISPATCH_H
+#define IMPRINT_DISPATCH_H
+
+#pragma clang fp contract(fast)
+
+// The instruction sets, from the oldest to the newest: SSE2; AVX2 with fused multiply-add; AVX-512.
+enum { imprint_baseline, imprint_v3, imprint_v4 };
+
+// The instruction set that all kernels use. It is set once, before main.
+extern int imprint_instruction_set __attribute__((visibility("hidden")));
+
+#if defined(__x86_64__)
+// The features of x86-64-v3 and v4. "arch=x86-64-v4" would also tune for the first processors of its kind, which are slow with
+// 512-bit vectors, and split these in two.
+#define IMPRINT_V3 "avx2,bmi,bmi2,f16c,fma,lzcnt,movbe,popcnt"
+#define IMPRINT_V4 IMPRINT_V3 ",avx512f,avx512vl,avx512bw,avx512dq,avx512cd"
+
+// Defines a kernel; its body follows. The parameters and the names of the arguments are in parentheses:
+//     KERNEL(void, imprint_scale, (const float *x, float *y), (x, y)) { … }
+// The body is inlined into one function per instruction set. Every function that the body calls must be
+// INLINE too: otherwise it is compiled for the baseline only. Vectors are passed through pointers or macros, because the
+// calling convention for vector values depends on the instruction set.
+#define KERNEL(type, name, parameters, arguments)                                                   \
+    static inline __attribute__((always_inline)) type name##_body parameters;                       \
+    static type name##_baseline parameters { return name##_body arguments; }                        \
+    static __attribute__((target(IMPRINT_V3))) type name##_v3 parameters {                          \
+        return name##_body arguments;                                                               \
+    }                                                                                               \
+    static __attribute__((target(IMPRINT_V4))) type name##_v4 parameters {                          \
+        return name##_body arguments;                                                               \
+    }                                                                                               \
+    type name parameters {                                                                          \
+        switch (imprint_instruction_set) {                                                          \
+        case imprint_v4: return name##_v4 arguments;                                                \
+        case imprint_v3: return name##_v3 arguments;                                                \
+        default: return name##_baseline arguments;                                                  \
+        }                                                                                           \
+    }                                                                                               \
+    static inline __attribute__((always_inline)) type name##_body parameters
+#else
+#define KERNEL(type, name, parameters, arguments) type name parameters
+#endif
+
+// Precedes a loop whose iterations are independent even if the output overwrites the input element by element. Without it,
+// the compiler tests whether the buffers overlap, and takes the scalar loop for a result in place.
+#define IN_PLACE _Pragma("clang loop vectorize(assume_safety)")
+
+#endif

@@ -1,0 +1,83 @@
+public import ArgumentParser
+internal import Foundation
+internal import ImprintImages
+internal import ImprintModel
+internal import ImprintTraining
+
+/// The options of classifier and detector training that do not depend on the kind of model.
+struct DatasetOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "The validation set: a folder of photos, or the fraction of the photos to hold out; 0 for none. (default: none for fewer than "
+                + "50 photos, 10 % for fewer than 200, else 5 %; 15 % for a detector)", valueName: "folder-or-fraction")
+    )
+    var validation: String?
+
+    @Flag(help: "Split the photos at random, even if near-duplicates end up in both training and validation set.")
+    var randomSplit = false
+
+    @Option(
+        help: ArgumentHelp(
+            "The number of photos whose features (not the photos) the model keeps, so that imprint personalize does not make it "
+                + "forget; 0 for none.", valueName: "number"))
+    var rehearsal = ClassifierHyperparameters().rehearsalImages
+
+    @Option(help: "The random seed: the same seed gives the same model. (default: 0)", transform: seedNumber)
+    var seed: UInt64 = ClassifierHyperparameters().seed
+
+    @Option(help: "How the model file stores parameters: float32, or float16 for half the size.")
+    var precision = ClassifierConfiguration().precision
+
+    @Option(
+        help: ArgumentHelp(
+            "The memory that decoded photos may take, in MB or with a unit, such as 2GB; other photos are read again in every epoch. "
+                + "(default: half of the free memory, at most 512 MB for a detector)", valueName: "size"))
+    var memory: MemorySize?
+
+    func validate() throws {
+        _ = try memory?.byteCount()
+        _ = try validationRule()
+    }
+
+    /// The command-line arguments that set the same options; options that do not change the result, and defaults, are left out.
+    var arguments: [String] {
+        option("--validation", validation) + flag("--random-split", randomSplit) + option("--seed", seed)
+            + option("--rehearsal", rehearsal, default: ClassifierHyperparameters().rehearsalImages)
+            + option("--precision", precision.rawValue, default: ClassifierConfiguration().precision.rawValue)
+    }
+
+    /// The folder of the validation photos, if they have their own.
+    var validationFolder: URL? {
+        try? validationRule().folder
+    }
+
+    func validationRule() throws -> (rule: ValidationRule, folder: URL?) {
+        guard let validation else { return (.automatic, nil) }
+        guard let fraction = Double(validation) else { return (.automatic, URL(filePath: validation)) }
+        guard fraction >= 0 && fraction < 1 else {
+            throw ValidationError(
+                "--validation is \(validation), expected a folder or a fraction from 0 to less than 1.")
+        }
+        return (fraction == 0 ? .none : .fraction(fraction), nil)
+    }
+}
+
+/// An option and its value; nothing for the default value, or for nil.
+func option<Value: Equatable>(_ name: String, _ value: Value?, default usual: Value? = nil) -> [String] {
+    guard let value, value != usual else { return [] }
+    return [name, "\(value)"]
+}
+
+/// A flag, if it is set.
+func flag(_ name: String, _ isSet: Bool) -> [String] { isSet ? [name] : [] }
+
+/// Reports a hyperparameter that is out of range by the name of its option.
+func require(_ problem: HyperparameterProblem?) throws {
+    guard let problem else { return }
+    let names = ["averageDecay": "average", "rehearsalImages": "rehearsal", "labelWeights": "class-weights"]
+    let kebab = problem.name.reduce(into: "") { $0 += $1.isUppercase ? "-\($1.lowercased())" : "\($1)" }
+    throw ValidationError(
+        "--\(names[problem.name] ?? kebab) is \(problem.found), expected \(problem.expected).")
+}
+
+extension Safetensors.Precision: ExpressibleByArgument {}

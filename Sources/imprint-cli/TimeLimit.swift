@@ -1,0 +1,30 @@
+internal import ArgumentParser
+
+/// A time span as it was typed: a number of seconds, or a number with a unit, such as 90s, 30m or 2h.
+struct TimeLimit: ExpressibleByArgument, CustomStringConvertible {
+    /// The time span as it was typed.
+    let description: String
+    private let seconds: Double
+
+    init?(argument: String) {
+        let units: [Character: Double] = ["s": 1, "m": 60, "h": 3600]
+        let unit = argument.last.flatMap { units[$0] }
+        guard let number = Double(unit == nil ? argument : String(argument.dropLast())) else { return nil }
+        description = argument
+        seconds = number * (unit ?? 1)
+    }
+
+    /// The time span.
+    /// - Throws: `ValidationError` if it is not more than 0, or longer than 30 years.
+    func duration() throws -> Duration {
+        guard seconds > 0 && seconds < 1e9 else {
+            throw ValidationError(
+                "--time-limit is \(description), expected more than 0 seconds, such as 90s, 30m or 2h.")
+        }
+        return .seconds(seconds)
+    }
+
+    static let help = ArgumentHelp(
+        "Stop after this time and write the best model so far: a number of seconds, or with a unit, such as 90s, 30m or 2h.",
+        valueName: "time")
+}

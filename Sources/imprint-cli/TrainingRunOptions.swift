@@ -1,0 +1,78 @@
+internal import ArgumentParser
+internal import Foundation
+internal import Imprint
+internal import ImprintCore
+internal import ImprintImages
+internal import ImprintLive
+internal import ImprintTraining
+
+/// Where a training run writes its model, checkpoints and report, and who follows it.
+struct TrainingRunOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("The model file to write.", valueName: "file"))
+    var output: String
+
+    @Option(
+        help: ArgumentHelp(
+            "A folder for checkpoints: the run is saved there now and then, and when it is interrupted.",
+            valueName: "folder"))
+    var checkpoint: String?
+
+    @Option(help: ArgumentHelp("The minimum time between two checkpoints. (default: 60)", valueName: "seconds"))
+    var checkpointInterval: Double?
+
+    @Flag(
+        help:
+            "Resume from the checkpoint; the model is the same as without the interruption. Raise --epochs to train longer."
+    )
+    var resume = false
+
+    @Option(help: ArgumentHelp("An HTML report of the run to write.", valueName: "file.html"))
+    var report: String?
+
+    @Flag(help: "Serve a web page on this machine that shows the run's progress, and print its address.")
+    var watch = false
+
+    @Option(help: "The port of that page. (default: \(LiveServer.defaultPort), or the next free one)")
+    var port: Int?
+
+    @OptionGroup var common: CommonOptions
+
+    func validate() throws {
+        if let checkpoint { try requirePaths([checkpoint]) }
+        if let checkpointInterval { try require(checkpointInterval, "--checkpoint-interval", in: 0...1_000_000) }
+        if checkpoint == nil && checkpointInterval != nil {
+            throw ValidationError("--checkpoint-interval is about checkpoints; name their folder with --checkpoint.")
+        }
+        if let port { try require(port, "--port", in: 1...65535) }
+        if port != nil && !watch { throw ValidationError("--port is that of the page of --watch; add --watch.") }
+        if resume && checkpoint == nil {
+            throw ValidationError("--resume continues from a checkpoint; name its folder with --checkpoint.")
+        }
+    }
+
+    /// Checks the files that the run writes.
+    /// - Parameter inputs: The files that the run reads, each with its role.
+    func checkOutputs(inputs: [(role: String, path: String)]) throws {
+        let checkpointFiles = checkpoint.map {
+            [("the checkpoint", $0 + "/" + CheckpointOptions.fileName), ("the folder of the checkpoint", $0)]
+        }
+        try imprint_cli.checkOutputs(
+            [OutputFile(option: "--output", path: output, kind: .model)]
+                + [report].compactMap { $0 }.map { OutputFile(option: "--report", path: $0, kind: .trainingReport) },
+            inputs: inputs + (checkpointFiles ?? []))
+    }
+
+    /// Checks, when the run starts, that its files can be written and that checkpoints are not written among the photos.
+    func prepare(photoFolders: [URL?]) throws {
+        try AtomicFile.checkWritable(URL(filePath: output))
+        if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
+        if let checkpoint { try requireOutside(checkpoint, "--checkpoint", of: photoFolders) }
+    }
+
+    /// The options of the checkpoints.
+    var checkpoints: CheckpointOptions? {
+        checkpoint.map {
+            CheckpointOptions(folder: URL(filePath: $0), interval: .seconds(checkpointInterval ?? 60), resumes: resume)
+        }
+    }
+}

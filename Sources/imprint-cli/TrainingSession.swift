@@ -1,0 +1,105 @@
+internal import ArgumentParser
+internal import Foundation
+internal import Imprint
+internal import ImprintCore
+internal import ImprintImages
+internal import ImprintLive
+internal import ImprintTraining
+
+/// Runs a trainer from start to finish: progress, interruption, model file and report.
+struct TrainingSession {
+    let options: TrainingRunOptions
+    /// The training photos; nil for artwork only.
+    let folder: ImageFolder?
+    let validationFolder: URL?
+    /// The command that repeats the run, for the report.
+    let command: [String]
+
+    /// - Throws: `ExitCode` 130 after an interruption whose model or checkpoint is saved, and 1 if too few photos are readable at the end or the
+    ///   last checkpoint could not be saved; the errors of training.
+    func run(_ trainer: any BlockingTrainer, epochs: Int, patience: Int? = nil) async throws {
+        if let ignored = folder?.ignored, !ignored.isEmpty {
+            Terminal.note(
+                "Ignored \(ignored.count) files that are not images, or that are not in the folder of a label.")
+        }
+        let live = options.watch ? try await LiveServer(port: options.port) : nil
+        if let live { Terminal.note("Watch the run at \(live.url)") }
+        var monitor = TrainingMonitor(
+            epochs: epochs, patience: patience, json: options.common.json,
+            savesCheckpoints: options.checkpoint != nil)
+        do {
+            try await train(trainer, &monitor, live)
+        } catch {
+            monitor.clear()
+            await live?.finish(error is ExitCode ? nil : error)
+            if case ImprintError.stoppedTooEarly(_?) = error {
+                Terminal.note("Error: \(error).")
+                throw Interrupt.exitCode
+            }
+            throw error
+        }
+        await live?.finish()
+    }
+
+    private func train(
+        _ trainer: any BlockingTrainer, _ monitor: inout TrainingMonitor, _ live: LiveServer?
+    ) async throws {
+        // While the photos are read there is nothing to save: Ctrl-C ends the process.
+        let interrupt = Interrupt()
+        var result: TrainingResult?
+        for try await event in trainer.start(shouldStop: { Interrupt.isRequested }) {
+            if case .started(let start) = event {
+                interrupt.begin()
+                if options.resume && start.resumed == nil {
+                    Terminal.note("There is no checkpoint in \(options.checkpoint ?? "") yet: a new run starts.")
+                }
+            }
+            if case .finished(let finished) = event { result = finished }
+            monitor.show(event)
+            live?.show(event)
+        }
+        guard let result else { throw ExitCode.failure }
+        let output = vacantPath(options.output, .model)
+        do {
+            try result.weights.write(to: URL(filePath: output))
+        } catch {
+            if let checkpoint = options.checkpoint {
+                Terminal.note("The run is saved in \(checkpoint): --resume writes its model again.")
+            }
+            throw error
+        }
+        interrupt.end()
+        try monitor.finish(result, output: output)
+        if let report = options.report {
+            let path = vacantPath(report, .trainingReport)
+            // On its own thread: the threads that tasks share serve the page of --watch.
+            try await onThreadOfItsOwn { try write(path, of: result) }
+        }
+        if result.ending == .stopped { throw Interrupt.exitCode }
+        if result.ending == .photosLost || result.checkpointFailure != nil { throw ExitCode.failure }
+    }
+
+    private func write(_ report: String, of result: TrainingResult) throws {
+        var bar = ProgressBar()
+        defer { bar.clear() }
+        let workers = Workers(options.common.threadCount)
+        var audit: Audit?
+        // Unreadable photos cannot be audited.
+        if let folder, result.photosLost == nil {
+            let validation = try validationFolder.map { try ImageFolder(at: $0, minimumClasses: 1) }
+            let total = folder.items.count + (validation?.items.count ?? 0)
+            audit = Audit(folder, validation: validation, workers: workers) {
+                bar.draw("auditing", done: $0, of: total)
+            }
+        }
+        let page = Report(
+            result.weights, evaluation: result.evaluation, audit: audit,
+            command: command.map(shellQuoted).joined(separator: " "),
+            remark: result.isRepeatable
+                ? nil
+                : "This run stopped before its last epoch, or resumed from a checkpoint with other photos or another number of epochs. "
+                    + "The command trains all epochs again, which gives a different model.",
+            seconds: result.seconds, workers: workers)
+        try page.write(to: URL(filePath: report))
+    }
+}

@@ -1,0 +1,136 @@
+import Foundation
+import ImprintImages
+import ImprintModel
+import ImprintNetwork
+import ImprintSynthesis
+import TestSupport
+import Testing
+
+/// The command line of logo detectors; training is tested in the library.
+@Suite struct DetectorTests {
+    /// Writes a detector with random parameters.
+    private func writeModel(logos: [String], to file: URL) throws {
+        let network = try Network.logoDetector(marks: logos.count)
+        var preprocessing = Preprocessing(width: 96, height: 96, cropAndScale: .scaleFill)
+        (preprocessing.mean, preprocessing.scale) = ([128, 128, 128], [1 / 64, 1 / 64, 1 / 64])
+        try ModelFile(
+            network: network, parameters: try Parameters(network, seed: 2), labels: ["dark"] + logos,
+            preprocessing: preprocessing,
+            detector: DetectorHead(
+                levels: [96, 136], stride: 16, span: 44,
+                marks: logos.map { DetectorHead.Mark(label: $0, slope: 0.5, offset: -1) })
+        ).write(to: file)
+    }
+
+    @Test(
+        "classify --boxes adds a box for each logo, as text and as JSON", arguments: [["bright"], ["bright", "leaf"]])
+    func boxes(logos: [String]) throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 4)
+            try writeModel(logos: logos, to: folder.appending(path: "detector.imprint"))
+            let photo = "photos/dark/0.png"
+            let json = try imprint("classify", "detector.imprint", photo, "--boxes", "--json", folder: folder)
+            #expect(json.status == 0, "\(json.errors)")
+            let line = try #require(json.lines.first)
+            let labels = (line["observations"] as? [[String: Any]])?.map { $0["label"] as? String }
+            let boxes = try #require(line["boxes"] as? [Any])
+            #expect(boxes.count == 1 + logos.count && Set(labels ?? []) == Set(["dark"] + logos))
+            for (label, box) in zip(labels ?? [], boxes) {
+                let sides = (box as? [String: Double]).map { Set($0.keys) }
+                #expect(sides == (label == "dark" ? nil : ["x", "y", "width", "height"]))
+            }
+            let words = try imprint("classify", "detector.imprint", photo, "--boxes", folder: folder)
+            #expect(logos.allSatisfy(words.output.contains))
+            #expect(words.output.components(separatedBy: " at x ").count == 1 + logos.count)
+            let plain = try imprint("classify", "detector.imprint", photo, "--json", folder: folder)
+            #expect(plain.lines.first?.keys.sorted() == ["file", "observations"])
+            let table = try imprint("inspect", "detector.imprint", folder: folder)
+            #expect(table.output.contains((["dark"] + logos).joined(separator: ", ")))
+            let evaluated = try imprint("evaluate", "detector.imprint", "photos", "--json", folder: folder)
+            #expect((evaluated.lines.last?["labels"] as? [String])?.count == 1 + logos.count, "\(evaluated.errors)")
+        }
+    }
+
+    @Test(
+        "Some photos must show no logo, under the option of today and of version 1",
+        arguments: [["train-detector", "--photos", "photos"], ["train", "photos"]])
+    func backgroundPhotos(verb: [String]) throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 2)
+            let logo = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures/artwork-leaf.png")
+            let options = ["dark", "bright"].flatMap { ["--artwork", "\($0)=\(logo.path)"] }
+            let run = try run(tool, verb + ["--output", "m.imprint"] + options, folder: folder)
+            #expect(run.status == 1 && run.errors.contains("no label but bright, dark"), "\(run.errors)")
+        }
+    }
+
+    @Test("Classifiers have no boxes") func noBoxes() throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 4)
+            let photo = "photos/dark/0.png"
+            let options = "--epochs 1 --input-size 16 --width 0.25 --output m.imprint"
+            #expect(try shell("$imprint train photos \(options)", folder: folder).status == 0)
+            let other = try imprint("classify", "m.imprint", photo, "--boxes", folder: folder)
+            #expect(other.status == 64)
+            #expect(other.errors.contains("expected a detector. Train one with imprint train-detector"))
+            let detect = try imprint("detect", "m.imprint", photo, folder: folder)
+            #expect(detect.status == 64)
+            #expect(detect.errors.contains("expected a detector. Train one with imprint train-detector"))
+        }
+    }
+
+    @Test("detect prints the boxes above the threshold, as text and as JSON") func detect() throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 4)
+            try writeModel(logos: ["bright", "leaf"], to: folder.appending(path: "detector.imprint"))
+            let photos = ["photos/dark/0.png", "photos/bright/1.png"]
+            let all = try run(
+                tool, ["detect", "detector.imprint", "--threshold", "0", "--json"] + photos, folder: folder)
+            #expect(all.status == 0, "\(all.errors)")
+            #expect(all.lines.map { $0["file"] as? String } == photos)
+            for line in all.lines {
+                #expect(line.keys.sorted() == ["detections", "file"])
+                let detections = try #require(line["detections"] as? [[String: Any]])
+                #expect(Set(detections.compactMap { $0["label"] as? String }) == ["bright", "leaf"])
+                let confidences = detections.compactMap { $0["confidence"] as? Double }
+                #expect(confidences.count == 2 && confidences == confidences.sorted(by: >))
+                for detection in detections {
+                    let box = try #require(detection["box"] as? [String: Double])
+                    #expect(box.keys.sorted() == ["height", "width", "x", "y"])
+                    #expect(box.values.allSatisfy { (0...1).contains($0) })
+                }
+            }
+            let none = try run(
+                tool, ["detect", "detector.imprint", "--threshold", "1", "--json"] + photos, folder: folder)
+            #expect(none.lines.allSatisfy { ($0["detections"] as? [Any])?.isEmpty == true })
+            let text = try run(tool, ["detect", "detector.imprint", "--threshold", "1"] + photos, folder: folder)
+            #expect(text.output == photos.map { "\($0): no logo\n" }.joined())
+            let missing = try run(tool, ["detect", "detector.imprint", "missing.jpg", photos[0]], folder: folder)
+            #expect(missing.status == 1 && missing.errors.contains("missing.jpg") && missing.output.contains(photos[0]))
+        }
+    }
+
+    @Test(
+        "A detector trains on artwork only, or with photos in any folders",
+        arguments: [
+            [], ["--photos", "photos"], ["--backgrounds", "photos/dark"],
+        ])
+    func training(options: [String]) throws {
+        try withTemporaryFolder { folder in
+            try writePictures(to: folder.appending(path: "photos"), count: 6)
+            let logo = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures/artwork-leaf.png")
+            let run = try run(
+                tool,
+                [
+                    "train-detector", "--artwork", "Leaf=\(logo.path)", "--output", "m.imprint", "--epochs", "1",
+                    "--json",
+                ]
+                    + options, folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            #expect(run.errors.contains("Training a logo detector from artwork: "), "\(run.errors)")
+            let model = try ModelFile(contentsOf: folder.appending(path: "m.imprint"))
+            #expect(model.labels == ["Leaf", "none"] && model.head.locatesObjects)
+            #expect(try imprint("detect", "m.imprint", "photos/dark/0.png", folder: folder).status == 0)
+        }
+    }
+}
