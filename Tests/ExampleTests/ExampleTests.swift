@@ -44,6 +44,25 @@ import Testing
         }
     }
 
+    @Test("A program trains with its own layer and objective, saves the model, loads it and classifies with it")
+    func customTraining() throws {
+        try withTemporaryFolder { folder in
+            let model = folder.appending(path: "patches.imprint")
+            let result = try Examples.run("CustomTraining", [model.path])
+            #expect(result.status == 0, "\(result.errors)")
+            let lines = result.output.split(separator: "\n")
+            try #require(lines.count == 7, "\(result.output)")
+            #expect(lines[4].wholeMatch(of: /epoch 5: loss 0\.0\d+, (9\d|100) % correct/) != nil, "\(lines[4])")
+            #expect(
+                lines[5].wholeMatch(of: /a warm patch: warm [5-9]\d %|a warm patch: warm 100 %/) != nil, "\(lines[5])")
+            #expect(
+                lines[6].wholeMatch(of: /a cold patch: cold [5-9]\d %|a cold patch: cold 100 %/) != nil, "\(lines[6])")
+            // The test process does not register the layer, so it cannot load the model.
+            let error = #expect(throws: (any Error).self) { try ModelFile(contentsOf: model) }
+            #expect("\(try #require(error))".contains("example.channelGain"), "\(String(describing: error))")
+        }
+    }
+
     @Test("Photo labels are the best five, best first, in percent")
     func photoLabels() throws {
         try withTemporaryFolder { folder in

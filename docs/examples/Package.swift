@@ -14,6 +14,7 @@ let package = Package(
         .executableTarget(name: "UploadGate", dependencies: [imprint]),
         .executableTarget(name: "AltText", dependencies: [imprint]),
         .executableTarget(name: "ObjectCamera", dependencies: [imprint]),
+        .executableTarget(name: "CustomTraining", dependencies: [imprint]),
         .executableTarget(
             name: "TypedModel", dependencies: [imprint], resources: [.copy("TwoCircles.imprint")],
             plugins: [.plugin(name: "ImprintModels", package: "imprint")]),

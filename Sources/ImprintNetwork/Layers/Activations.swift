@@ -1,7 +1,7 @@
 internal import CImprintKernels
 
 /// Rectified linear unit, y = max(x, 0).
-package struct ReLU: Layer {
+public struct ReLU: Layer {
     public static let kind = "relu"
     /// Makes the layer.
     public init() {}
@@ -17,7 +17,7 @@ package struct ReLU: Layer {
 }
 
 /// Rectified linear unit with a ceiling, y = min(max(x, 0), 6) (Howard et al., "MobileNets", 2017).
-package struct ReLU6: Layer {
+public struct ReLU6: Layer {
     public static let kind = "relu6"
     /// Makes the layer.
     public init() {}
@@ -33,7 +33,7 @@ package struct ReLU6: Layer {
 }
 
 /// Leaky rectified linear unit, y = x where x > 0, else `slope` · x.
-package struct LeakyReLU: Layer {
+public struct LeakyReLU: Layer {
     public static let kind = "leakyReLU"
     /// The slope for negative numbers, positive.
     public let slope: Float
@@ -59,7 +59,7 @@ package struct LeakyReLU: Layer {
 }
 
 /// Logistic function, y = 1 / (1 + e⁻ˣ).
-package struct Sigmoid: Layer {
+public struct Sigmoid: Layer {
     public static let kind = "sigmoid"
     /// Makes the layer.
     public init() {}

@@ -4,7 +4,7 @@ internal import CImprintKernels
 ///
 /// With `approximatesTanh` y = x / 2 · (1 + tanh(√(2 / π) · (x + 0.044715 · x³))) (Hendrycks and Gimpel, "Gaussian error linear
 /// units", 2016; ONNX, Gelu). Backward: dx = dy · (Φ(x) + x · e^(−x² / 2) / √(2π)), or the slope of the approximation.
-package struct GELU: Layer, LayerKernel {
+public struct GELU: Layer, LayerKernel {
     public static let kind = "gelu"
     /// Whether the hyperbolic tangent approximates the error function.
     public let approximatesTanh: Bool
@@ -30,7 +30,7 @@ package struct GELU: Layer, LayerKernel {
 /// Error function, y = erf(x) = 2 / √π · ∫₀ˣ e^(−t²) dt, number by number (ONNX, Erf).
 ///
 /// Backward: dx = dy · 2 / √π · e^(−x²).
-package struct Erf: Layer, LayerKernel {
+public struct Erf: Layer, LayerKernel {
     public static let kind = "erf"
     /// Makes the layer.
     public init() {}

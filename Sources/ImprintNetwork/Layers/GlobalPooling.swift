@@ -1,7 +1,7 @@
 internal import CImprintKernels
 
 /// The mean of each channel over the whole image: [H, W, C] becomes [1, 1, C].
-package struct GlobalAveragePool: Layer {
+public struct GlobalAveragePool: Layer {
     public static let kind = "globalAveragePool"
     /// Makes the layer.
     public init() {}
@@ -42,7 +42,7 @@ package struct GlobalAveragePool: Layer {
 /// The largest value of each channel over the whole image: [H, W, C] becomes [1, 1, C].
 ///
 /// Of equal values the first wins.
-package struct GlobalMaxPool: Layer {
+public struct GlobalMaxPool: Layer {
     public static let kind = "globalMaxPool"
     /// Makes the layer.
     public init() {}
