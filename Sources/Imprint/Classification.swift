@@ -12,7 +12,7 @@ public struct Classification: Codable, Sendable {
     public let confidence: Float
     /// The precision–recall curve of the label on the validation images, by rising thresholds; empty if there is none.
     public private(set) var precisionRecallCurve: [TrainingRecord.PrecisionRecallPoint] = []
-    /// Where it was seen, by models that spot marks; `nil` for other models and for the label without the mark.
+    /// The bounding box of the logo; nil for models without a detector head and for the label without a logo.
     public private(set) var box: NormalizedRectangle?
     /// The label's own threshold, as `TrainingRecord.thresholds` has it; nil if the model has none.
     public private(set) var threshold: Double?

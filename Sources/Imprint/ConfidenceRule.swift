@@ -53,7 +53,7 @@ public struct ConfidenceRule: Hashable, Sendable {
 
     /// Checks that the classifier knows what the rule needs of each of its labels; of those that a personalization adds nothing was
     /// measured.
-    /// - Throws: `ImprintError.notMeasured` if it does not, `invalidSetting` where a number is none of 0…1.
+    /// - Throws: `ImprintError.missingMetric` if it does not, `invalidSetting` where a number is none of 0…1.
     public func check(_ classifier: ImageClassifier) throws(ImprintError) {
         if case .confidence(let least) = threshold { try Self.check(Double(least), "threshold") }
         try minimumPrecision.map { value throws(ImprintError) in try Self.check(value, "minimumPrecision") }
@@ -61,7 +61,7 @@ public struct ConfidenceRule: Hashable, Sendable {
         let weights = classifier.weights
         func require(_ what: String, _ isKnown: (String) -> Bool) throws(ImprintError) {
             let labels = classifier.labels.filter { !isKnown($0) }
-            guard labels.isEmpty else { throw .notMeasured(what: what, labels: labels) }
+            guard labels.isEmpty else { throw .missingMetric(what, labels: labels) }
         }
         if threshold == .ofLabel {
             try require("threshold") { weights.training?.thresholds?[$0] != nil }

@@ -32,8 +32,8 @@ public final class ImageClassifier: Sendable {
     ///   - weights: The model.
     ///   - threads: How many threads one classification may use.
     ///   - averagesMirrored: Whether to look at an image's mirror image too.
-    /// - Throws: `NetworkError` if the network is not a classifier, `ImprintError.invalidSetting` where a model that spots marks is to look
-    ///   at mirror images.
+    /// - Throws: `NetworkError` if the network is not a classifier, `ImprintError.invalidSetting` if a logo detector is to average
+    ///   over mirrored copies.
     public init(_ weights: ModelFile, threads: Int = 1, averagesMirrored: Bool = false) throws {
         guard weights.head.seesWholeImage || !averagesMirrored else {
             throw ImprintError.invalidSetting(

@@ -1,139 +1,138 @@
 public import ImprintCore
 
-/// What can go wrong in training, evaluating or classifying, beyond what files and images say themselves.
+/// An error of training, evaluation, prediction or personalization.
+///
+/// Errors of files and images have types of their own, such as `ModelFileError` and `ImageError`.
 public enum ImprintError: DescribedError, Equatable {
     /// A setting is outside its range.
     case invalidSetting(name: String, found: String, expected: String)
-    /// The folder to evaluate on has labels that the model does not know, or the other way round.
+    /// The data set to evaluate on and the model have different labels.
     case labelMismatch(folder: String, unknown: [String], labels: [String])
-    /// Two models to be compared have not the same labels; these are those that only one of them has.
+    /// Two models to compare have different labels; the lists are those that only one of them has.
     case labelsDiffer(first: [String], second: [String])
-    /// The loss is no longer a number.
+    /// Training diverged: the loss or a parameter is not finite.
     case diverged(epoch: Int, learningRate: Float)
-    /// There is nothing to replace in a base: it has no dense layer at its end.
+    /// A base model does not end in a dense layer, so it has no head to train.
     case noHead(network: String)
-    /// The head of a base to train from does not read means over the picture.
-    case noMeans(network: String)
-    /// What a model computes for an image are no numbers.
+    /// The head of a base model does not read globally averaged features.
+    case noAveragePooling(network: String)
+    /// The network's output for an image is not finite.
     case noConfidence(network: String)
     /// The memory for a prediction is not available.
     case outOfMemory(byteCount: Int)
-    /// A model does not know from which confidence on some of its labels are to be believed.
-    case notMeasured(what: String, labels: [String])
-    /// Training was stopped before the first epoch was done; the file holds what was done, where checkpoints are written.
+    /// The model has no such validation metric for some labels.
+    case missingMetric(String, labels: [String])
+    /// Training was stopped before the end of its first epoch; `checkpoint` is the file to resume from, if the run saves checkpoints.
     case stoppedTooEarly(checkpoint: String?)
-    /// There is a checkpoint of a run that has not ended, which a new run would replace.
+    /// A new run would replace the checkpoint of an unfinished run.
     case unfinishedCheckpoint(file: String, epoch: Int, of: Int)
-    /// A model that spots a mark says if it is, but not what speaks for it.
+    /// A logo detector has no saliency map.
     case noSaliency(network: String)
     /// Training ended because too few photos can still be read: less than half of the training or validation photos, or none of a label.
     ///
-    /// The reason names the photos. `checkpoint` is the file to resume from; nil if the run saves no checkpoints.
-    case photosLost(reason: String, checkpoint: String?)
-    /// Spotting marks takes exactly one label beside theirs; the folder has none, or several.
-    case notOneLabelWithoutMark(found: [String], marks: [String], folder: String)
-    /// All photos show a mark.
-    case noPhotosWithoutMark(marks: [String], folder: String)
-    /// Another process saves a run in the same folder.
+    /// The reason names the photos. `checkpoint` is the file to resume from, if the run saves checkpoints.
+    case tooFewReadablePhotos(reason: String, checkpoint: String?)
+    /// A folder for a logo detector needs exactly one label besides those of the logos; it has none, or several.
+    case notOneLabelWithoutLogo(found: [String], logos: [String], folder: String)
+    /// Every photo shows a logo.
+    case noPhotosWithoutLogo(logos: [String], folder: String)
+    /// Another process saves its checkpoints in the same folder.
     case checkpointInUse(folder: String)
-    /// None of the images that a run measures on are there any more.
-    case validationImagesLost(count: Int)
+    /// The data set has none of the validation photos of the run to resume.
+    case missingValidationPhotos(count: Int)
     /// A checkpoint belongs to a run with other settings.
     case checkpointMismatch(file: String, setting: String, found: String, expected: String)
     /// A checkpoint cannot be read; the reason names the file.
     case unusableCheckpoint(reason: String)
-    /// A label that was to be forgotten, or that a photo does not bear, is none of the classifier's.
+    /// The classifier does not have this label.
     case unknownLabel(String, known: [String])
-    /// A model that spots marks cannot learn a new one from photos alone.
-    case labelCannotBeAdded(String, known: [String])
-    /// The features of the photos shown take more memory than they may.
-    case noRoom(byteCount: Int, limit: Int)
-    /// There is nothing to save.
-    case nothingTaught
-    /// A file that is to keep features holds something else.
-    case foreignCache(file: String)
-    /// A file of features is not as it was written.
-    case damagedCache(file: String)
+    /// A logo detector cannot learn a new logo from photos.
+    case cannotAddLabel(String, known: [String])
+    /// The features of the photos exceed the memory limit.
+    case featuresExceedMemoryLimit(byteCount: Int, limit: Int)
+    /// A personalization has learned nothing that could be saved.
+    case nothingToSave
+    /// A file for cached features contains something else.
+    case notAFeatureCache(file: String)
+    /// The digest of a feature cache does not match its content.
+    case damagedFeatureCache(file: String)
 
-    /// A sentence that says what was found, what was expected and how to mend it.
+    /// A sentence with what was found, what was expected and how to fix it.
     public var description: String {
         switch self {
         case .invalidSetting(let name, let found, let expected):
             "\(name) is \(found), expected \(expected)"
         case .labelMismatch(let folder, let unknown, let labels):
-            "\(folder) has the folders \(unknown.joined(separator: ", ")), which are no labels; "
-                + "the labels are \(few(labels)). Rename the folders, or use the model or data set that has them"
+            "\(folder) has sub-folders that are not labels of the model: \(unknown.joined(separator: ", ")). "
+                + "Expected \(few(labels)). Rename the folders, or choose another model or data set"
         case .labelsDiffer(let first, let second):
-            "the models have not the same labels: only the first has \(few(first)), only the second \(few(second)); compare models "
-                + "that tell the same labels apart"
+            "the models have different labels: only the first has \(few(first)), only the second has \(few(second)). "
+                + "Compare models with the same labels"
         case .diverged(let epoch, let learningRate):
-            "the loss is no longer a number in epoch \(epoch), at a learning rate of \(learningRate); "
-                + "train again with a lower one, for example \(learningRate / 4)"
+            "training diverged in epoch \(epoch): the loss is not finite at a learning rate of \(learningRate). "
+                + "Train again with a lower learning rate, for example \(learningRate / 4)"
         case .noHead(let network):
-            "the network \"\(network)\" has no dense layer before a softmax at its end, so there is no head to train or tune; where it ends in "
-                + "an averaged convolution or in sigmoids, imprint train --base gives it one"
-        case .noMeans(let network):
-            "the head of the network \"\(network)\" of the base does not read means over the picture, so that it cannot read maxima "
-                + "as well; leave out poolsMaximum (--pool-maximum)"
+            "the network \(network.debugDescription) has no head to train: it does not end in a dense layer and a softmax"
+        case .noAveragePooling(let network):
+            "the head of the network \(network.debugDescription) does not read globally averaged features, so maximum pooling "
+                + "cannot be added to it. Train without maximum pooling"
         case .noConfidence(let network):
-            "the network \"\(network)\" of the model computes no numbers for an image: its parameters or its preprocessing are "
-                + "too large; train it again with a lower learning rate, or get the file again from where it came"
+            "the network \(network.debugDescription) has an output that is not finite, because its parameters or inputs are "
+                + "too large. Train the model again with a lower learning rate, or get the file again from its source"
         case .outOfMemory(let byteCount):
-            "not enough memory for a prediction: it needs \(byteCount / 1_048_576 + 1) MB more; use fewer threads at once, or free memory"
-        case .notMeasured(let what, let labels):
-            "the model has no \(what) of \(few(labels))"
-                + ": its training measured none on images of them, nor does a personalization of labels that it adds; choose a threshold as a "
-                + "number, or train it again with images of every label to validate on"
+            "a prediction needs \(byteCount / 1_048_576 + 1) MB of memory, which are not available. Use fewer threads, or free memory"
+        case .missingMetric(let metric, let labels):
+            "the model has no \(metric) for \(few(labels)), because no validation photo had these labels. "
+                + "Choose a threshold yourself, or train again with validation photos of every label"
         case .stoppedTooEarly(nil):
-            "training was stopped before its first epoch was done, so there is no model"
+            "training was stopped before the end of its first epoch, so there is no model"
         case .stoppedTooEarly(let checkpoint?):
-            "training was stopped before its first epoch was done, so there is no model yet; resume from \(checkpoint)"
+            "training was stopped before the end of its first epoch, so there is no model yet. Resume from \(checkpoint)"
         case .unfinishedCheckpoint(let file, let epoch, let epochs):
-            "\(file) is the checkpoint of a run in epoch \(epoch) of \(epochs), which a new run would replace; resume it, or choose "
-                + "another folder, or remove it"
+            "\(file) is the checkpoint of a run in epoch \(epoch) of \(epochs), which a new run would replace. "
+                + "Resume it, choose another folder, or remove it"
         case .noSaliency(let network):
-            "the network \"\(network)\" spots a mark and has no map of what speaks for a label; its observations have a box"
-        case .photosLost(let reason, let checkpoint):
-            "training ended because too few photos were left of those that it had read before. \(reason) Put the photos back, then "
+            "the logo detector \(network.debugDescription) has no saliency map: its detections have boxes instead"
+        case .tooFewReadablePhotos(let reason, let checkpoint):
+            "training ended because too many photos became unreadable. \(reason) Put the photos back, then "
                 + (checkpoint.map { "resume from \($0)" } ?? "train again")
-                + ", or with more --memory to read them but once"
-        case .notOneLabelWithoutMark(let found, let marks, let folder) where found.isEmpty:
-            "\(folder) has no label but \(marks.joined(separator: ", ")), expected one more, whose photos show none of these; put such "
-                + "photos into a folder of their own beside them"
-        case .notOneLabelWithoutMark(let found, let marks, let folder):
-            "\(folder) has the labels \(found.joined(separator: ", ")) without artwork, expected one, whose photos show no "
-                + "\(marks.joined(separator: ", ")); put all of these photos into one folder, or give artwork for the others too"
-        case .noPhotosWithoutMark(let marks, let folder):
-            "\(folder) has no photos to train on but those of \(marks.joined(separator: ", ")); add photos that show none of these"
+        case .notOneLabelWithoutLogo(let found, let logos, let folder) where found.isEmpty:
+            "\(folder) has no label besides \(logos.joined(separator: ", ")). Expected one more, for photos that show none of these "
+                + "logos. Put such photos into a sub-folder of their own"
+        case .notOneLabelWithoutLogo(let found, let logos, let folder):
+            "\(folder) has the labels \(found.joined(separator: ", ")) without artwork. Expected one, for photos that do not show "
+                + "\(logos.joined(separator: ", ")). Put all of these photos into one sub-folder, or give artwork for the others too"
+        case .noPhotosWithoutLogo(let logos, let folder):
+            "\(folder) has no training photos besides those of \(logos.joined(separator: ", ")). Add photos that show none of these logos"
         case .checkpointInUse(let folder):
-            "\(folder) is where another process saves its run just now; wait for its end, or choose another folder"
-        case .validationImagesLost(let count):
-            "none of the \(count) photos that the run to resume validates on is in the data set any more, under its name; "
-                + "put them back, or begin anew with another folder for checkpoints"
+            "the checkpoint folder \(folder) is locked by another process. Wait until it ends, or choose another folder"
+        case .missingValidationPhotos(let count):
+            "the data set has none of the \(count) validation photos of the run to resume. "
+                + "Put them back, or start a new run with another checkpoint folder"
         case .checkpointMismatch(let file, let setting, let found, let expected):
-            "\(file) is the checkpoint of another run: \(setting) is \(found), expected \(expected); set it back to resume, or begin "
-                + "anew with another folder"
+            "\(file) is the checkpoint of a run with other settings: \(setting) is \(found), expected \(expected). "
+                + "Set it back to resume, or start a new run with another checkpoint folder"
         case .unknownLabel(let label, let known):
-            "\(label.debugDescription) is no label of the classifier; use one of its labels, \(few(known))"
-        case .labelCannotBeAdded(let label, let known):
-            "\(label.debugDescription) is no label of the model, which spots marks and has \(known.joined(separator: ", ")); to add a mark, "
-                + "train a model with --artwork of both, or rename the folder to one of its labels"
-        case .noRoom(let byteCount, let limit):
-            "the features of the photos would take \(byteCount / 1024) KB, more than the \(limit / 1024) KB they may; show fewer photos, or "
-                + "allow more memory"
-        case .foreignCache(let file):
-            "\(file) is no file of features, expected one that imprint personalize --cache made, or none yet; choose another name"
-        case .damagedCache(let file):
-            "\(file) is damaged: the digest of its features is another than it says; remove it, so that they are computed anew"
-        case .nothingTaught:
-            "nothing was taught, so there is nothing to save; show photos first"
+            "\(label.debugDescription) is not a label of the classifier. Use one of its labels: \(few(known))"
+        case .cannotAddLabel(let label, let known):
+            "\(label.debugDescription) is not a label of the logo detector, which knows \(known.joined(separator: ", ")). "
+                + "Train a detector with artwork of the new logo, or rename the folder to a known label"
+        case .featuresExceedMemoryLimit(let byteCount, let limit):
+            "the features of the photos need \(byteCount / 1024) KB of memory, more than the limit of \(limit / 1024) KB. "
+                + "Use fewer photos, or raise the limit"
+        case .notAFeatureCache(let file):
+            "\(file) is not a feature cache. Choose another file"
+        case .damagedFeatureCache(let file):
+            "\(file) is damaged: the digest of its features does not match. Remove the file, and the features are computed again"
+        case .nothingToSave:
+            "the personalization has learned nothing yet. Add photos before you save it"
         case .unusableCheckpoint(let reason):
-            "\(reason). This file is a checkpoint to resume from: remove it to begin anew"
+            "\(reason). Remove this checkpoint to start a new run"
         }
     }
 }
 
-/// The first of some labels, and how many more there are.
+/// The first of some labels, and the number of the others.
 func few(_ labels: [String]) -> String {
     guard !labels.isEmpty else { return "none" }
     return labels.prefix(5).joined(separator: ", ") + (labels.count > 5 ? " and \(labels.count - 5) more labels" : "")

@@ -30,7 +30,7 @@ extension ImageClassifier {
     /// - Parameters:
     ///   - image: Upright, sRGB.
     ///   - label: One of `labels`; the one with the highest confidence if nil.
-    /// - Throws: `ImprintError.noConfidence` if the model cannot be used, `ImprintError.noSaliency` for a model that spots a mark,
+    /// - Throws: `ImprintError.noConfidence` if the model cannot be used, `ImprintError.noSaliency` for a logo detector,
     ///   `NetworkError` where memory is short.
     public func saliency(of image: RasterImage, for label: String? = nil) throws -> SaliencyMap {
         guard weights.head.seesWholeImage else { throw ImprintError.noSaliency(network: weights.network.name) }

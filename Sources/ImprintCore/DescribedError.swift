@@ -1,6 +1,6 @@
 public import Foundation
 
-/// An error whose `description` is the sentence for people: what was found, what was expected and how to mend it.
+/// An error whose `description` is a sentence for people: what was found, what was expected and how to fix it.
 ///
 /// It is `localizedDescription` too, which apps show.
 public protocol DescribedError: LocalizedError, CustomStringConvertible {}

@@ -21,7 +21,7 @@ struct ModelHeaderError: Error, Equatable, CustomStringConvertible {
 
     /// The file, what was found, what was expected and what to do.
     var description: String {
-        let again = "get the file again from where it came"
+        let again = "get the file again from its source"
         let text =
             switch problem {
             case .cannotRead(let reason):
@@ -36,7 +36,7 @@ struct ModelHeaderError: Error, Equatable, CustomStringConvertible {
             case .malformedHeader:
                 "is not a weights file or is damaged: its header is not the JSON of a safetensors file; \(again)"
             case .foreign:
-                "is a safetensors file, but not one of Imprint's: its metadata has no imprint.format; train a model with imprint train"
+                "is a safetensors file, but not a model of Imprint: its metadata has no imprint.format"
             case .checkpoint:
                 "is the checkpoint of a run, not a model; finish the run with imprint train --resume, which writes one"
             case .personalization:

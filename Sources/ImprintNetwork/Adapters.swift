@@ -2,11 +2,11 @@
 extension Network {
     /// The network as two parts: what stays as it is, and the last blocks and the head, beside whose layers `withAdapters(rank:)` puts
     /// changes.
-    /// - Parameter blocks: How many blocks before the head belong to the second part, 0…`greatestAdaptedBlocks`; see `blocks`. More,
+    /// - Parameter blocks: How many blocks before the head belong to the second part, 0…`maximumAdaptedBlocks`; see `blocks`. More,
     ///   where nodes of these blocks read others than the one before them.
     /// - Returns: nil if there is no head.
     public func split(beforeLast blocks: Int) throws(NetworkError) -> (features: Network, head: Network)? {
-        precondition((0...greatestAdaptedBlocks).contains(blocks), "\(blocks) blocks are more than the network has")
+        precondition((0...maximumAdaptedBlocks).contains(blocks), "\(blocks) blocks are more than the network has")
         guard var place = tunedPlace else { return nil }
         if blocks > 0 {
             let all = self.blocks
@@ -19,7 +19,7 @@ extension Network {
     }
 
     /// How many blocks before the head may be adapted: all but the first.
-    public var greatestAdaptedBlocks: Int { headName == nil ? 0 : max(blocks.count - 2, 0) }
+    public var maximumAdaptedBlocks: Int { headName == nil ? 0 : max(blocks.count - 2, 0) }
 
     /// Whether the nodes from `place` on read nothing of those before but the last.
     private func isCut(_ place: Int) -> Bool {

@@ -88,7 +88,7 @@ extension Audit.Finding.Kind {
                 + "split, so that validation does not measure memory."
         case .outsideCrop:
             "A hint, to be looked at: at least half of the contrast lies outside the square in the middle, twice as dense as "
-                + "inside. If the subject is there, train with --crop-and-scale scale-fit, or crop the photos."
+                + "inside. If the subject is there, train with the scaling scale-fit, or crop the photos."
         }
     }
 }

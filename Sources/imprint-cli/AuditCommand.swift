@@ -77,7 +77,7 @@ struct AuditCommand: ParsableCommand {
         }
         if let random = audit.randomSplit, random.leaked > 0 {
             lines.append(
-                "of \(random.images) photos kept back at random, \(random.leaked) would show what those to train on show; "
+                "of \(random.images) validation photos of a random split, \(random.leaked) would resemble training photos; "
                     + "training keeps groups together")
         }
         for kind in Audit.Finding.Kind.allCases {

@@ -7,8 +7,8 @@ internal import ImprintModel
 struct AugmentCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "augment",
-        abstract: "Show photos as training sees them: prepared, and varied anew in each epoch.",
-        discussion: "With --artwork in place of DATA, show pictures that are made of a logo, and near misses of it.")
+        abstract: "Show photos as training sees them: preprocessed, with new random augmentation in each epoch.",
+        discussion: "With --artwork in place of DATA, show composites of a logo, and hard negatives.")
 
     @Argument(help: ArgumentHelp("The folder of photos: one sub-folder per label.", valueName: "data"))
     var data: String?
@@ -18,7 +18,7 @@ struct AugmentCommand: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "The picture to write: a row per photo, first as it is prepared and then as the first epochs vary it. "
-                + "With --artwork: rows of pictures with the logo and of near misses in turn.",
+                + "With --artwork: alternating rows of composites with the logo and of hard negatives.",
             valueName: "file.png"))
     var contactSheet: String
 
@@ -104,7 +104,7 @@ struct AugmentCommand: ParsableCommand {
                 let isPositive = row % 2 == 0
                 let first = row / 2 * epochs
                 let composites = try workers.parallelMap(epochs) { column throws(ImageError) in
-                    isPositive ? try compositor.positive(first + column) : try compositor.nearMiss(first + column)
+                    isPositive ? try compositor.positive(first + column) : try compositor.hardNegative(first + column)
                 }
                 images += composites.map(\.image)
                 rows.append(CompositeRow(label: label, showsLogo: isPositive, kinds: composites.map(\.kind)))
@@ -116,7 +116,7 @@ struct AugmentCommand: ParsableCommand {
         } else {
             Terminal.note("The rows of \(contactSheet), from the top:")
             for row in rows {
-                let kind = row.showsLogo ? "" : ", near misses"
+                let kind = row.showsLogo ? "" : ", hard negatives"
                 Terminal.note("  \(shown(row.label))\(kind): \(row.kinds.joined(separator: ", "))")
             }
         }

@@ -30,7 +30,7 @@ enum Main {
         } catch {
             // Errors at run time are about files, so the usage would not help. Further lines are indented, so that a file name cannot imitate a
             // line of the tool.
-            let message = ImprintCommand.message(for: error)
+            let message = [ImprintCommand.message(for: error), hint(for: error)].compactMap { $0 }.joined(separator: "\n")
             end(error, message.isEmpty ? "" : "Error: " + message.replacing("\n", with: "\n  "))
         }
     }

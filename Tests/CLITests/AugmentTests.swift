@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test("With artwork, a sheet shows rows of pictures made of a logo and of near misses, the same for the same seed")
+    @Test("With artwork, a sheet shows rows of composites and of hard negatives, the same for the same seed")
     func artwork() throws {
         try withTemporaryFolder { folder in
             try writePictures(to: folder.appending(path: "photos"), count: 4)
@@ -81,7 +81,7 @@ import Testing
             #expect(try Data(contentsOf: sheets[0]) != Data(contentsOf: sheets[2]))
             let plain = try imprint(
                 "augment", "--artwork", "Logo=logo.png", "--contact-sheet", "d.png", "--count", "2", folder: folder)
-            #expect(plain.status == 0 && plain.errors.contains("Logo, near misses: "), "\(plain.errors)")
+            #expect(plain.status == 0 && plain.errors.contains("Logo, hard negatives: "), "\(plain.errors)")
         }
     }
 

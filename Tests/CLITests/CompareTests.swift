@@ -104,9 +104,9 @@ import Testing
             let labels = try imprint("compare", "a", "b", "--images", "photos", "--json", folder: folder)
             #expect(labels.status == 1 && labels.output.isEmpty)
             #expect(
-                labels.errors.contains("only the first has none, only the second dusk; compare"), "\(labels.errors)")
+                labels.errors.contains("only the first has none, only the second has dusk. Compare"), "\(labels.errors)")
             let turned = try imprint("compare", "b", "a", "--images", "photos", folder: folder)
-            #expect(turned.errors.contains("only the first has dusk, only the second none"), "\(turned.errors)")
+            #expect(turned.errors.contains("only the first has dusk, only the second has none"), "\(turned.errors)")
             try FileManager.default.createDirectory(
                 at: folder.appending(path: "notes"), withIntermediateDirectories: true)
             let empty = try imprint("compare", "a", "a", "--images", "notes", folder: folder)

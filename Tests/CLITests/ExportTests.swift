@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite struct ExportTests {
-    /// Writes a model that has learnt nothing, and one that spots marks.
+    /// Writes an untrained classifier and an untrained logo detector.
     private func writeModels(to folder: URL) throws {
         let network = try Network.logonet(labels: 2, inputSize: 16, width: 0.1)
         try ModelFile(

@@ -155,7 +155,7 @@ import Testing
                 at: folder.appending(path: "photos/dark"), to: folder.appending(path: "photos/night"))
             let mismatch = try imprint("evaluate", "m.imprint", "photos", folder: folder)
             #expect(mismatch.status == 1)
-            #expect(mismatch.errors.contains("has the folders night, which are no labels"))
+            #expect(mismatch.errors.contains("has sub-folders that are not labels of the model: night"))
         }
     }
 

@@ -140,9 +140,9 @@ import Testing
     @Test(
         "A model that was not validated has no thresholds and curves, and says what to do",
         arguments: [
-            ("--threshold auto", "no threshold of bright, dark"),
-            ("--minimum-precision 0.9", "no precision–recall curve of bright, dark"),
-            ("--minimum-recall 0.9", "train it again with images of every label to validate on"),
+            ("--threshold auto", "no threshold for bright, dark"),
+            ("--minimum-precision 0.9", "no precision–recall curve for bright, dark"),
+            ("--minimum-recall 0.9", "train again with validation photos of every label"),
         ])
     func unmeasured(options: String, message: String) throws {
         try withTemporaryFolder { folder in

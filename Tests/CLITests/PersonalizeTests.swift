@@ -65,7 +65,7 @@ import Testing
                 (["--output", "me", "--blocks", "9"], 1, "blocks is 9, expected 0 to"),
                 (["--output", "me", "--not", "bright"], 64, "as in Logo=photo.jpg"),
                 (["--output", "me", "--not", "bright=nowhere.png"], 64, "nowhere.png does not exist"),
-                (["--output", "me", "--not", "dusk=data/dark/0.png"], 1, "\"dusk\" is no label"),
+                (["--output", "me", "--not", "dusk=data/dark/0.png"], 1, "\"dusk\" is not a label"),
                 (
                     ["--output", "data/dark/0.png", "--not", "bright=data/dark"], 64,
                     "the file exists and is not a personalization file"

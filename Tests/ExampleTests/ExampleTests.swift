@@ -38,7 +38,7 @@ import Testing
             #expect(exchanged.status == 1 && exchanged.output.isEmpty)
             #expect(
                 exchanged.errors.hasPrefix(
-                    "\(model.path): has other labels than the type TwoCircles was made of, without Other and with Another; "
+                    "\(model.path): has other labels than the type TwoCircles, without Other and with Another. "
                 ),
                 "\(exchanged.errors)")
         }

@@ -83,8 +83,8 @@ import Testing
         expectSame("head.bias", result, bias + [column.bias])
     }
 
-    @Test("The head of a model that spots marks is changed by mark, not by label") func detector() throws {
-        let weights = try spottingWeights()
+    @Test("A personalization of a logo detector changes the head per logo, not per label") func detector() throws {
+        let weights = try detectorWeights()
         let columns = [Personalization.Column.sample("leaf", 128)]
         let result = try weights.personalized(with: of(weights, columns))
         // "leaf" is the first label, and the second mark.
@@ -130,7 +130,7 @@ import Testing
 
     @Test("An empty change gives the very bits of the base", arguments: Safetensors.Precision.allCases)
     func empty(precision: Safetensors.Precision) throws {
-        for weights in [try tunableWeights(precision: precision), try spottingWeights()] {
+        for weights in [try tunableWeights(precision: precision), try detectorWeights()] {
             let result = try weights.personalized(with: of(weights))
             #expect(result.network == weights.network && result.labels == weights.labels)
             for entry in weights.parameters.layout.entries {
@@ -217,13 +217,13 @@ import Testing
             #expect(error?.description.contains(text) == true, "\(String(describing: error))")
             #expect(error?.path == "the personalization")
         }
-        let spots = try spottingWeights()
+        let detector = try detectorWeights()
         for (columns, added, text) in [
             ([.sample("new", 128)], ["new"], "it adds labels to a logo detector"),
             ([.sample("other", 128)], [], "a column for \"other\", which is no label"),
         ] as [([Personalization.Column], [String], String)] {
             let error = #expect(throws: ModelFileError.self) {
-                try spots.personalized(with: of(spots, columns, added: added))
+                try detector.personalized(with: of(detector, columns, added: added))
             }
             #expect(error?.description.contains(text) == true, "\(String(describing: error))")
         }

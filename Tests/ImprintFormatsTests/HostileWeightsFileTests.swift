@@ -16,16 +16,16 @@ import Testing
     @Test(
         "Other formats are refused by name",
         arguments: [
-            (nil, .foreign, "not one of Imprint's"),
+            (nil, .foreign, "not a model of Imprint"),
             (
                 "3", .newerFormat(found: 3),
-                "was written by a newer Imprint (format 3); this one reads up to 2; update Imprint"
+                "was written by a newer Imprint (format 3); this one reads up to 2. Update Imprint"
             ),
-            ("999", .newerFormat(found: 999), "update Imprint"),
-            ("0", .unknownFormat(found: "0"), "which no Imprint ever wrote"),
-            ("-1", .unknownFormat(found: "-1"), "which no Imprint ever wrote"),
-            ("one", .unknownFormat(found: "one"), "which no Imprint ever wrote"),
-            ("99999999999999999999", .unknownFormat(found: "99999999999999999999"), "which no Imprint ever wrote"),
+            ("999", .newerFormat(found: 999), "Update Imprint"),
+            ("0", .unknownFormat(found: "0"), "which does not exist"),
+            ("-1", .unknownFormat(found: "-1"), "which does not exist"),
+            ("one", .unknownFormat(found: "one"), "which does not exist"),
+            ("99999999999999999999", .unknownFormat(found: "99999999999999999999"), "which does not exist"),
         ] as [(String?, ModelFileError.Problem, String)])
     func formats(format: String?, problem: ModelFileError.Problem, text: String) throws {
         let error = try error(metadata: ["imprint.format": format])
@@ -133,7 +133,7 @@ import Testing
         #expect(try error(metadata: ["imprint.preprocessing": changed])?.description.contains(text) == true)
     }
 
-    @Test("A network that is no classifier is refused")
+    @Test("A network that is not a classifier is refused")
     func notAClassifier() throws {
         var builder = NetworkBuilder(name: "image", input: TensorShape(height: 4, width: 4, channels: 1))
         builder.add(ReLU())

@@ -36,8 +36,8 @@ func tunableWeights(
         precision: precision)
 }
 
-/// A model that spots two marks, whose head is a convolution of one pixel.
-func spottingWeights() throws -> ModelFile {
+/// A detector of two logos, whose head is a 1x1 convolution.
+func detectorWeights() throws -> ModelFile {
     let network = try Network.logoDetector(marks: 2)
     return ModelFile(
         network: network, parameters: try Parameters(network, seed: 2), labels: ["leaf", "crest", "other"],

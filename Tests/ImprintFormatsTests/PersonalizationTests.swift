@@ -202,7 +202,7 @@ import Testing
             #expect(asPersonalization(foreign).contains("is a file of another program, not a personalization"))
             #expect(asModel(mine).contains("is a personalization, not a model"))
             #expect(asModel(run).contains("is the checkpoint of a run, not a model"))
-            #expect(asModel(foreign).contains("not one of Imprint's"))
+            #expect(asModel(foreign).contains("not a model of Imprint"))
             #expect([model, run, foreign, folder].allSatisfy { !Personalization.isOne($0) })
             #expect(throws: FileError.self) {
                 try Personalization(contentsOf: folder.appending(path: "missing.imprint"))

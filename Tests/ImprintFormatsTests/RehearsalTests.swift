@@ -190,7 +190,7 @@ import Testing
         }
     }
 
-    @Test("Features of several places come back with a model that spots marks") func detector() throws {
+    @Test("Rehearsal features at several positions of each photo survive a round trip of a detector") func detector() throws {
         let network = try Network.logoDetector(marks: 2)
         let rehearsal = Rehearsal(
             features: (0..<(3 * 4 * 128)).map { Float($0 % 31) / 32 }, places: 4, labels: [2, 0, 1])

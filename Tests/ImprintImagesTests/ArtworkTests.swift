@@ -101,7 +101,7 @@ import Testing
         var kinds: Set<String> = []
         for index in 0..<120 {
             var random = RandomStream(seed: 3, "test", index)
-            let (kind, design) = artwork.nearMiss(&random)
+            let (kind, design) = artwork.hardNegative(&random)
             kinds.insert(kind)
             #expect(design != marks.design)
             #expect(design.elements.isEmpty || kind.hasPrefix("word") || marks.isOther(design), "\(kind)")
@@ -166,7 +166,7 @@ import Testing
             artworks: [artwork], backdrops: try Backdrops([], size: 64, workers: Workers(1)), seed: 1)
         for index in 0..<24 {
             #expect(try compositor.positive(index).kind == "own colours")
-            let miss = try compositor.nearMiss(index)
+            let miss = try compositor.hardNegative(index)
             #expect(!["part missing", "swapped", "repeated", "mirrored"].contains(miss.kind))
         }
         // Cut-outs and plain backgrounds need no note.
@@ -232,7 +232,7 @@ import Testing
             artworks: [artwork], backdrops: try Backdrops([], size: 48, workers: Workers(1)), seed: 1)
         for index in 0..<4 {
             _ = try compositor.positive(index)
-            _ = try compositor.nearMiss(index)
+            _ = try compositor.hardNegative(index)
         }
     }
 }

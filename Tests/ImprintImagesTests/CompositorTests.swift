@@ -28,11 +28,11 @@ import Testing
         let compositor = try compositor(name)
         let count = 6
         let one = try (0..<count).map { try compositor.positive($0) }
-        let misses = try (0..<count).map { try compositor.nearMiss($0) }
+        let misses = try (0..<count).map { try compositor.hardNegative($0) }
         let again = try self.compositor(name)
         let threaded = try Workers(4).parallelMap(2 * count) { job throws(ImageError) in
             let index = count - 1 - job / 2
-            return job % 2 == 0 ? try again.positive(index) : try again.nearMiss(index)
+            return job % 2 == 0 ? try again.positive(index) : try again.hardNegative(index)
         }
         for index in 0..<count {
             #expect(threaded[2 * (count - 1 - index)] == one[index])
@@ -48,7 +48,7 @@ import Testing
         func subjects(_ label: String?, _ name: String) throws -> [Composite.Place] {
             let compositor = Compositor(
                 artworks: [try #require(Self.artworks[name])], backdrops: backdrops, seed: 1, label: label)
-            return try [compositor.positive(0).subject, compositor.nearMiss(0).subject]
+            return try [compositor.positive(0).subject, compositor.hardNegative(0).subject]
         }
         let alone = try subjects(nil, "leaf")
         #expect(try subjects("a", "leaf") == subjects("a", "leaf"))
@@ -121,7 +121,7 @@ import Testing
     func marks() throws {
         let compositor = try compositor("crest", size: 64)
         #expect(try compositor.positive(3).mark == compositor.positiveScene(3).place)
-        let misses = try (0..<30).map { try compositor.nearMiss($0) }
+        let misses = try (0..<30).map { try compositor.hardNegative($0) }
         #expect(misses.allSatisfy { $0.mark == nil })
         #expect(Set(misses.map(\.kind)).count > 5)
     }
@@ -134,7 +134,7 @@ import Testing
             for files in [[], [file]] {
                 let backdrops = try Backdrops(files, size: size, workers: Workers(1))
                 let compositor = Compositor(artworks: [.twoCircles].compactMap { $0 }, backdrops: backdrops, seed: 1)
-                for composite in [try compositor.positive(0), try compositor.nearMiss(0)] {
+                for composite in [try compositor.positive(0), try compositor.hardNegative(0)] {
                     #expect((composite.image.width, composite.image.height) == (size, size))
                     #expect(composite.image.channels == 3)
                 }

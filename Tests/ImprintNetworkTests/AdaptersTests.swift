@@ -55,7 +55,7 @@ import Testing
         arguments: [("lenet", 28, 2), ("logonet", 96, 3), ("mobilenet-v1", 224, 4), ("resnet-50", 224, 4)])
     func greatest(name: String, inputSize: Int, blocks: Int) throws {
         let network = try Network.named(name, labels: 2, inputSize: inputSize)
-        #expect(network.greatestAdaptedBlocks == blocks && network.blocks.count == blocks + 2)
+        #expect(network.maximumAdaptedBlocks == blocks && network.blocks.count == blocks + 2)
     }
 
     private func node(_ name: String, _ layer: any Layer, _ inputs: String...) -> Network.Node {
@@ -77,7 +77,7 @@ import Testing
                 ])
         }
         let fromA = try network("a")
-        #expect(fromA.greatestAdaptedBlocks == 1)
+        #expect(fromA.maximumAdaptedBlocks == 1)
         let (features, head) = try #require(try fromA.split(beforeLast: 1))
         #expect(features.nodes.map(\.name) == ["a"] && head.nodes.map(\.name).first == "b")
         let parameters = try randomParameters(fromA, seed: 3)
@@ -93,16 +93,16 @@ import Testing
         let headless = try Network(
             name: "headless", input: TensorShape(height: 4, width: 4, channels: 3),
             nodes: [node("a", convolution, "input"), node("mean", GlobalAveragePool(), "a")])
-        #expect(try headless.greatestAdaptedBlocks == 0 && headless.split(beforeLast: 0) == nil)
+        #expect(try headless.maximumAdaptedBlocks == 0 && headless.split(beforeLast: 0) == nil)
         let adapted = try headless.withAdapters(rank: 2)
         #expect(adapted.adapters == [.factors(node: "a", left: "a.left", right: "a.right")])
         let alone = try Network(
             name: "alone", input: TensorShape(channels: 3), nodes: [node("head", Dense(outputChannels: 2), "input")])
-        #expect(try alone.greatestAdaptedBlocks == 0 && alone.split(beforeLast: 0) == nil)
+        #expect(try alone.maximumAdaptedBlocks == 0 && alone.split(beforeLast: 0) == nil)
         #expect(try alone.withAdapters(rank: 1).adapters == [.whole(node: "head", change: "head.change")])
-        let spots = try Network.logoDetector(marks: 2)
-        #expect(spots.greatestAdaptedBlocks == 0)
-        #expect(try spots.split(beforeLast: 0)?.head.nodes.map(\.name) == ["head"])
+        let detector = try Network.logoDetector(marks: 2)
+        #expect(detector.maximumAdaptedBlocks == 0)
+        #expect(try detector.split(beforeLast: 0)?.head.nodes.map(\.name) == ["head"])
     }
 
     /// Layers of every kind that gets adapters or none, in awkward shapes.

@@ -33,7 +33,7 @@ import Testing
         #expect(parameters["nothing"] == nil)
     }
 
-    @Test("Drawing a tensor anew gives its initial numbers")
+    @Test("Initializing a tensor again gives its initial values")
     func draw() throws {
         let before = try parameters.copy()
         for name in ["conv2.weight", "head.weight", "norm1.scale"] {

@@ -246,7 +246,7 @@ import Testing
         ["pointwise", "winograd", "norm"], ["pointwise"], ["pointwise", "winograd"],
     ]
 
-    @Test("Frozen layers give their numbers while others train, and when they are set anew", arguments: frozen, [1, 3])
+    @Test("Frozen layers keep their results while others train, and follow new parameters", arguments: frozen, [1, 3])
     func frozenStart(_ frozen: Set<String>, workers: Int) throws {
         let network = try branches()
         let parameters = try randomParameters(network, seed: 3)

@@ -122,7 +122,7 @@ func loadFixture<Fixture: Decodable>(_ name: String) -> Fixture {
     do {
         return try JSONDecoder().decode(Fixture.self, from: Data(contentsOf: url))
     } catch {
-        fatalError("\(url.path) cannot be read: \(error); make it anew with the script beside it")
+        fatalError("\(url.path) cannot be read: \(error); make it again with the script beside it")
     }
 }
 

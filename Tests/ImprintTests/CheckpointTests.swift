@@ -182,7 +182,7 @@ import Testing
                     try train(folder, quickTraining(epochs: 2), checkpoints: options)
                 }
                 #expect(error?.problem == .notACheckpoint(found: "a model"))
-                #expect(try #require(error).description.contains("choose another folder for checkpoints"))
+                #expect(try #require(error).description.contains("Choose another folder for checkpoints"))
             }
         }
     }

@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    @Test("The rate rises anew in the first epoch of each stage") func warmUps() throws {
+    @Test("The learning rate warms up in the first epoch of each stage") func warmUps() throws {
         let base = try base()
         try withPictures(perLabel: 16) { folder in
             /// The head's weights after so many steps, of which an epoch has four.

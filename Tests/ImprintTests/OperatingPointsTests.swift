@@ -143,18 +143,18 @@ import Testing
                 preprocessing: Preprocessing(width: 16, height: 16), training: record)
         }
         var record = TrainingRecord(.classifier(ClassifierHyperparameters()))
-        #expect(throws: ImprintError.notMeasured(what: "threshold", labels: labels)) {
+        #expect(throws: ImprintError.missingMetric("threshold", labels: labels)) {
             try ConfidenceRule(threshold: .ofLabel).check(try ImageClassifier(weights(nil)))
         }
         record.thresholds = Dictionary(uniqueKeysWithValues: labels.dropLast().map { ($0, 0.5) })
-        #expect(throws: ImprintError.notMeasured(what: "threshold", labels: ["label 7"])) {
+        #expect(throws: ImprintError.missingMetric("threshold", labels: ["label 7"])) {
             try ConfidenceRule(threshold: .ofLabel).check(try ImageClassifier(weights(record)))
         }
         record.thresholds?["label 7"] = 0.5
         try ConfidenceRule(threshold: .ofLabel).check(try ImageClassifier(weights(record)))
         for rule in [ConfidenceRule(minimumPrecision: 0.5), ConfidenceRule(minimumRecall: 0.5)] {
             let error = #expect(throws: ImprintError.self) { try rule.check(try ImageClassifier(weights(record))) }
-            #expect(error == .notMeasured(what: "precision–recall curve", labels: labels))
+            #expect(error == .missingMetric("precision–recall curve", labels: labels))
             #expect(error?.description.contains("label 4, label 5 and 2 more labels") == true)
         }
         for label in labels { record.precisionRecall[label] = curve }

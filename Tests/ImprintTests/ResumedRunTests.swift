@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test("Images that are added are trained on, but not those that show what an image kept back shows")
+    @Test("New images join the training set, but not near-duplicates of validation images")
     func addedImages() throws {
         try withPictures(perLabel: 8) { folder in
             let configuration = quickTraining(epochs: 2) { $0.validation = .fraction(0.25) }
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test("With other images the epoch begins anew, and the model of before is kept until a new epoch is done")
+    @Test("With other images the epoch restarts, and the earlier model stays until a new epoch is done")
     func changedImages()
         throws
     {
@@ -174,7 +174,7 @@ import Testing
                             at: file, to: folder.appending(path: "\(label)/new-\(index).png"))
                     }
                 }
-                #expect(throws: ImprintError.validationImagesLost(count: 4)) {
+                #expect(throws: ImprintError.missingValidationPhotos(count: 4)) {
                     try train(folder, configuration, checkpoints: options)
                 }
             }

@@ -105,7 +105,7 @@ import Testing
             #expect(Set(try #require(still.parameters[factors])) == [Network.maximumFactor])
             let moved = try tuned(base, rate: 0.01)
             #expect(moved.parameters[factors] != still.parameters[factors])
-            #expect(throws: ImprintError.noMeans(network: moved.network.name)) { try tuned(moved, rate: 0) }
+            #expect(throws: ImprintError.noAveragePooling(network: moved.network.name)) { try tuned(moved, rate: 0) }
         }
     }
 

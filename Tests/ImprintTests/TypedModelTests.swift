@@ -64,7 +64,7 @@ private struct Shapes: TypedModel {
             #expect(
                 #expect(throws: TypedModelError.self) { try Shapes(contentsOf: file) }?.description
                     == "\(file.path): has other labels than the type Shapes was made of, without a square and with a triangle; "
-                    + "use a model with the same labels, or build the program anew with this one in its resources")
+                    + "Use a model with the same labels, or build the program again with this one in its resources")
         }
     }
 

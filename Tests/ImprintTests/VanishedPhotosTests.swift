@@ -70,7 +70,7 @@ import Testing
                     if case .started = $0 { try? FileManager.default.removeItem(at: folder) }
                 })
             }
-            guard case .photosLost(let reason, nil) = error else {
+            guard case .tooFewReadablePhotos(let reason, nil) = error else {
                 Issue.record("\(String(describing: error))")
                 return
             }

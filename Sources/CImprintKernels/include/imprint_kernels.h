@@ -117,7 +117,7 @@ typedef struct {
 void imprint_normalization_forward(const imprint_normalization *t, const float *x, const float *shortcut, float *z,
                                    size_t rows);
 // sums[c] += the sum of g, sums[channels + c] += the sum of g * (x - mean). z is null where there was no shortcut:
-// then it is computed anew from x.
+// then it is computed again from x.
 void imprint_normalization_sums(const imprint_normalization *t, const float *x, const float *z, const float *dz,
                                 double *sums, size_t rows);
 // dx and dshortcut, each may be null; z as above. dx may be x, dshortcut may be dz.

@@ -2,7 +2,7 @@ internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// Computes the features of the places of a picture that are most like a mark, of models that spot some.
+/// Computes the features at the positions of a photo that score highest, for logo detectors.
 ///
 /// One thread at a time uses it.
 final class DetectorFeatures {

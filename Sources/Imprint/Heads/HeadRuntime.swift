@@ -65,7 +65,7 @@ extension HeadRuntime {
 extension ModelFile {
     /// Splits the network before the last blocks that personalization may change.
     func split(blocks: Int) throws -> (features: Network, head: Network) {
-        let maximum = network.greatestAdaptedBlocks
+        let maximum = network.maximumAdaptedBlocks
         guard (0...maximum).contains(blocks) else {
             throw ImprintError.invalidSetting(
                 name: "blocks", found: "\(blocks)", expected: "0 to \(maximum) for the network \"\(network.name)\"")
@@ -79,7 +79,7 @@ extension ModelFile {
     /// The smallest number of blocks before the head that contain every layer that a personalization changes.
     func blocks(changedBy personalization: Personalization) throws -> Int {
         let names = Set(personalization.factors.map(\.parameter))
-        for blocks in 0...network.greatestAdaptedBlocks {
+        for blocks in 0...network.maximumAdaptedBlocks {
             let layout = ParameterLayout(try split(blocks: blocks).head)
             if names.allSatisfy({ layout[$0] != nil }) { return blocks }
         }

@@ -22,7 +22,7 @@ final class FeatureCache {
     private static let digest = "imprint.digest"
 
     /// Opens the file at `url`; it may be missing or empty.
-    /// - Throws: `SafetensorsError` or `FileError` if there is a file that cannot be read, `ImprintError.foreignCache` if it is none.
+    /// - Throws: `SafetensorsError` or `FileError` if there is a file that cannot be read, `ImprintError.notAFeatureCache` if it is none.
     init(_ url: URL, base: String, blocks: Int, views viewCount: Int, length: Int) throws {
         self.url = url
         self.viewCount = viewCount
@@ -34,9 +34,9 @@ final class FeatureCache {
         }
         let file = try Safetensors.File(contentsOf: url)
         let texts = file.header.metadata
-        guard texts[Self.format] != nil else { throw ImprintError.foreignCache(file: url.path) }
+        guard texts[Self.format] != nil else { throw ImprintError.notAFeatureCache(file: url.path) }
         guard texts[Self.format] == "1", texts[Self.keyKey] == key else { return }
-        guard texts[Self.digest] == (try file.dataDigest()) else { throw ImprintError.damagedCache(file: url.path) }
+        guard texts[Self.digest] == (try file.dataDigest()) else { throw ImprintError.damagedFeatureCache(file: url.path) }
         for tensor in file.header.tensors where tensor.count == viewCount * length {
             views[tensor.name] = try file.values(of: tensor)
         }

@@ -108,7 +108,7 @@ extension PersonalizationSession {
         }
         try store?.save()
         if examples.isEmpty && ending == .memoryLimit {
-            throw ImprintError.noRoom(byteCount: configuration.memoryLimit + 1, limit: configuration.memoryLimit)
+            throw ImprintError.featuresExceedMemoryLimit(byteCount: configuration.memoryLimit + 1, limit: configuration.memoryLimit)
         }
         if ending == .completed {
             try SkippedImage.checkEnoughIsLeft(

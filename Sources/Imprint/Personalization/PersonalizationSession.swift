@@ -115,7 +115,7 @@ public final class PersonalizationSession: Sendable {
             // Features may take many times the bytes of their photos.
             if let each = examples.first?.byteCount, examples.count > room(for: each) {
                 let byteCount = state.withLock { $0.lesson.byteCount } + examples.reduce(0) { $0 + $1.byteCount }
-                throw ImprintError.noRoom(byteCount: byteCount, limit: configuration.memoryLimit)
+                throw ImprintError.featuresExceedMemoryLimit(byteCount: byteCount, limit: configuration.memoryLimit)
             }
             onProgress(.looked(done: examples.count, of: photos.count))
         }
@@ -157,10 +157,10 @@ public final class PersonalizationSession: Sendable {
 
     /// Writes what has been taught; the file is replaced as `AtomicFile` does it, so that it is always the old or the new one.
     /// - Returns: How many bytes it has.
-    /// - Throws: `ImprintError.nothingTaught`, `FileError` if the file cannot be written.
+    /// - Throws: `ImprintError.nothingToSave`, `FileError` if the file cannot be written.
     @discardableResult
     public func save(to url: URL) throws -> Int {
-        guard let personalization else { throw ImprintError.nothingTaught }
+        guard let personalization else { throw ImprintError.nothingToSave }
         return try personalization.write(to: url)
     }
 
@@ -182,7 +182,7 @@ public final class PersonalizationSession: Sendable {
         try change(shouldStop: shouldStop, onStep: onStep) { lesson in
             lesson.examples += examples
             if lesson.byteCount > configuration.memoryLimit {
-                throw ImprintError.noRoom(byteCount: lesson.byteCount, limit: configuration.memoryLimit)
+                throw ImprintError.featuresExceedMemoryLimit(byteCount: lesson.byteCount, limit: configuration.memoryLimit)
             }
         }
     }
@@ -243,7 +243,7 @@ public final class PersonalizationSession: Sendable {
 }
 
 extension ImageClassifier {
-    /// Whether a session may teach it labels that it does not have; one that spots marks has those of its artwork.
+    /// Whether a session can add labels; a logo detector knows only the labels of its artwork.
     package var learnsNewLabels: Bool { weights.head.acceptsNewLabels }
 
     /// How many blocks of layers before the head its personalization changes; a session that goes on from it needs as many.

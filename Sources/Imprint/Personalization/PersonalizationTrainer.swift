@@ -29,7 +29,7 @@ struct PersonalizationTrainer {
                 throw ImprintError.unknownLabel(example.evidence.label, known: known)
             }
             guard base.learnsNewLabels else {
-                throw ImprintError.labelCannotBeAdded(example.evidence.label, known: known)
+                throw ImprintError.cannotAddLabel(example.evidence.label, known: known)
             }
             new.append(example.evidence.label)
         }

@@ -20,7 +20,7 @@ public struct RequestHandler: Sendable {
     /// than it does alone.
     /// - Returns: What the rule of each request accepts, best first; in the order of the requests.
     /// - Throws: `ImageError` if the picture cannot be read, `ImprintError.invalidSetting` where a region is no part of a picture,
-    ///   `ImprintError.notMeasured` where a model does not know what a rule needs, `ImprintError.noConfidence` where a model cannot be used, and
+    ///   `ImprintError.missingMetric` where a model does not know what a rule needs, `ImprintError.noConfidence` where a model cannot be used, and
     ///   `CancellationError` where the task is cancelled, which is looked at before each part of the work.
     @concurrent
     public func perform(_ requests: [ClassificationRequest]) async throws -> [[Classification]] {

@@ -7,16 +7,16 @@ public enum TypedModelError: DescribedError, Equatable {
     /// The resources of a module have no such file.
     case noResource(name: String, bundle: String)
 
-    /// What was found, what was expected and how to mend it.
+    /// A sentence with what was found, what was expected and how to fix it.
     public var description: String {
         switch self {
         case .otherLabels(let model, let type, let missing, let unknown):
-            "\(model): has other labels than the type \(type) was made of, "
+            "\(model): has other labels than the type \(type), "
                 + [missing.isEmpty ? nil : "without \(few(missing))", unknown.isEmpty ? nil : "with \(few(unknown))"]
                 .compactMap { $0 }.joined(separator: " and ")
-                + "; use a model with the same labels, or build the program anew with this one in its resources"
+                + ". Use a model with the same labels, or build the program again with this one in its resources"
         case .noResource(let name, let bundle):
-            "\(bundle): has no \(name), expected as a resource of the target; add resources: [.copy(\"\(name)\")] to it in Package.swift"
+            "\(bundle): has no \(name), expected as a resource of the target. Add resources: [.copy(\"\(name)\")] to it in Package.swift"
         }
     }
 }

@@ -31,7 +31,7 @@ enum CoreMLImporter {
                     found:
                         "a Create ML image classifier, which contains only the weights of its last layer: its network "
                         + "(VisionFeaturePrint) is part of Apple's systems",
-                    advice: "Train a new model on the same photos with `imprint train`, "
+                    advice: "Train a new model on the same photos, "
                         + "or import a model that contains all its weights")
             case .program:
                 throw ImportError.Problem.unsuitableModel(

@@ -25,7 +25,7 @@ public struct ModelFile: Sendable {
     public let network: Network
     /// The numbers of the layers.
     public let parameters: Parameters
-    /// The name of each of the network's outputs, in order; where it spots marks, theirs and one more, in any order.
+    /// The name of each network output, in order; for a logo detector the labels of the logos and one more, in any order.
     public let labels: [String]
     /// How an image becomes the network's input.
     public let preprocessing: Preprocessing
@@ -51,7 +51,7 @@ public struct ModelFile: Sendable {
     /// Puts a classifier's parts together.
     /// - Parameters:
     ///   - parameters: laid out for `network`.
-    ///   - labels: one for each of the network's outputs, all different; where it spots marks, one for each of them and one more.
+    ///   - labels: One for each network output, all different; for a logo detector one for each logo and one more.
     ///   - categories: groups of these labels.
     public init(
         network: Network, parameters: Parameters, labels: [String], preprocessing: Preprocessing,

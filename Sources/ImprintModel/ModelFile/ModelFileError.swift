@@ -63,52 +63,51 @@ public struct ModelFileError: DescribedError, Equatable {
         let text =
             switch problem {
             case .checkpoint:
-                "is the checkpoint of a run, not a model; finish the run with imprint train --resume, which writes one"
+                "is the checkpoint of a run, not a model. Resume the run to get a model"
             case .personalization:
-                "is a personalization, not a model; name the model that it was made for, and this file with --personalization"
+                "is a personalization, not a model. Load the model that it was made for"
             case .notAPersonalization(let found):
-                "is \(found), not a personalization; make one of a model and photos with imprint personalize"
+                "is \(found), not a personalization"
             case .notACheckpoint(let found):
-                "is \(found), not a checkpoint, and stays as it is; move it to another folder, or choose another folder for checkpoints"
+                "is \(found), not a checkpoint, so it is not replaced. Choose another folder for checkpoints"
             case .otherBase(let found, let expected):
-                "was made for another model, that with the digest \(found.prefix(16))…, and this one has \(expected.prefix(16))…; "
-                    + "use it with its own model, or personalize this one anew"
+                "was made for another model: the digest of its model is \(found.prefix(16))…, expected \(expected.prefix(16))…. "
+                    + "Use it with its own model, or personalize this one"
             case .copy(let original):
                 "holds the same changes as \(original), so it counts as the same person. Expected one personalization per person. "
                     + "Leave one of the two files out"
             case .foreign:
-                "is a safetensors file, but not one of Imprint's: its metadata has no imprint.format; "
-                    + "train a model with imprint train"
+                "is a safetensors file, but not a model of Imprint: its metadata has no imprint.format"
             case .newerFormat(let found, let newest):
-                "was written by a newer Imprint (format \(found)); this one reads up to \(newest); update Imprint"
+                "was written by a newer Imprint (format \(found)); this one reads up to \(newest). Update Imprint"
             case .unknownFormat(let found, let newest):
-                "has the format \(found.debugDescription), which no Imprint ever wrote; this one reads 1 to \(newest); "
-                    + "get the file again from where it came"
+                "has the format \(found.debugDescription), which does not exist. Expected 1 to \(newest). "
+                    + "Get the file again from its source"
             case .earlierCheckpoint:
-                "is the checkpoint of an earlier version of Imprint, which lays numbers out otherwise; resume it with that version, or "
-                    + "begin the run anew"
+                "is the checkpoint of an earlier version of Imprint with another format. Resume it with that version, or "
+                    + "start a new run"
             case .missingMetadata(let key):
-                "has no \(key) in its metadata; get the file again from where it came"
+                "has no \(key) in its metadata. Get the file again from its source"
             case .invalidMetadata(let key, let reason):
-                "has an unusable \(key): \(reason); get the file again from where it came"
+                "has an invalid \(key): \(reason). Get the file again from its source"
             case .notAClassifier(let error):
-                "is no classifier: \(error)"
+                "is not a classifier: \(error)"
             case .labelCount(let found, let outputs):
-                "has \(found) labels for a network with \(outputs) outputs; each output needs its label"
+                "has \(found) labels for a network with \(outputs) outputs. Each output needs a label"
             case .duplicateLabel(let label):
-                "has the label \(label.debugDescription) twice; each label must be there once"
+                "has the label \(label.debugDescription) twice. Labels must be unique"
             case .inputShape(let found, let expected):
-                "prepares images as \(found) for a network that takes \(expected); both must be the same"
+                "preprocesses images to \(found), but its network takes \(expected)"
             case .incomplete(let report):
-                "holds other tensors than its network needs; get the file again from where it came\n\(report)"
+                "does not have the tensors of its network. Get the file again from its source\n\(report)"
             case .invalidFactors(let tensor, let reason):
-                "cannot be used: \(reason) of the tensor \(tensor), whose elements are I8; get the file again from where it came"
+                "cannot be used: \(reason) of the tensor \(tensor), whose elements are I8. Get the file again from its source"
             case .damaged(let found, let expected):
-                "is damaged: the digest of its tensors is \(found), expected \(expected); "
-                    + "get the file again from where it came"
+                "is damaged: the digest of its tensors is \(found), expected \(expected). "
+                    + "Get the file again from its source"
             case .notFinite(let tensor):
-                "cannot be used: the tensor \(tensor) holds numbers that are infinite or not numbers, as after a training that "
-                    + "diverged; train again with a lower learning rate"
+                "cannot be used: the tensor \(tensor) has a value that is infinite or NaN. "
+                    + "Train again with a lower learning rate"
             }
         return "\(path): \(text)"
     }

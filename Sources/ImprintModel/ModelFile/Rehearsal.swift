@@ -2,7 +2,7 @@ internal import ImprintNetwork
 
 /// Features of some photos that a model was trained on, which keep it from forgetting while it is tuned to one person.
 ///
-/// A feature is what the head of the network reads: for each photo a vector of `channels` numbers; where the model spots marks, one for
+/// A feature is the input of the network's head: for each photo a vector of `channels` values; for a logo detector, one for
 /// each of `places` that are most like a mark. No photo can be made of it but what its labels need.
 public struct Rehearsal: Sendable, Equatable {
     /// The features, [photos, places, channels].

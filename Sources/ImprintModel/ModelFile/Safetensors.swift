@@ -181,8 +181,7 @@ public struct SafetensorsError: DescribedError, Equatable {
             case .noHeaderLength(let length):
                 "is not a weights file: it has \(length) bytes, and the header's length alone takes 8"
             case .headerTooLong(let length):
-                "is not a weights file: it does not begin with the length of a header, at most \(limit) (found \(length)); "
-                    + "imprint import makes one of an ONNX, Core ML or Caffe model"
+                "is not a weights file: it does not begin with the length of a header, at most \(limit) (found \(length))"
             case .headerBeyondEnd(let headerLength, let fileLength):
                 "is not a weights file or was cut off: a header of \(headerLength) bytes does not fit into \(fileLength)"
             case .malformedHeader(let offset, let expected):

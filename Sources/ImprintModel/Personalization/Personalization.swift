@@ -193,7 +193,7 @@ extension ModelFile {
         return wide
     }
 
-    /// The labels of the head's outputs, in order: all, or where it spots marks theirs.
+    /// The labels of the head's outputs, in order: all, or for a logo detector those of the logos.
     package var headLabels: [String] { detector.map { $0.marks.map(\.label) } ?? labels }
 
     /// Checks that no personalization is a copy of another one: that no two change the model in the same way.

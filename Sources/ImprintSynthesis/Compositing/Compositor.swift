@@ -94,10 +94,10 @@ package struct Compositor: Sendable {
 
     /// The picture of that index with something else in it, or nothing.
     /// - Throws: `ImageError.unencodable` if memory runs out.
-    package func nearMiss(_ index: Int) throws(ImageError) -> Composite {
+    package func hardNegative(_ index: Int) throws(ImageError) -> Composite {
         var random = stream("near miss", index)
         let artwork = random.element(of: artworks)
-        let (kind, design) = artwork.nearMiss(&random)
+        let (kind, design) = artwork.hardNegative(&random)
         let scene = Scene(design, of: artwork, configuration, backdrops, &random)
         return Composite(image: try scene.render(), mark: nil, subject: scene.place, kind: kind)
     }

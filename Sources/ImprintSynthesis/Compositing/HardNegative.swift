@@ -2,7 +2,7 @@ internal import ImprintCore
 
 extension Artwork {
     /// What could be taken for the mark but is not it, and how it came about in a word or two.
-    func nearMiss(_ random: inout RandomStream) -> (kind: String, design: Design) {
+    func hardNegative(_ random: inout RandomStream) -> (kind: String, design: Design) {
         let lettering = Lettering.standard
         let toneCount = max(tones.count, 1)
         let choice = random.uniform()
@@ -21,7 +21,7 @@ extension Artwork {
         case .picture(let marks):
             if choice < 0.72 {
                 for _ in 0..<8 {
-                    if let miss = marks.nearMiss(&random) { return miss }
+                    if let miss = marks.hardNegative(&random) { return miss }
                 }
             }
             for _ in 0..<8 {

@@ -43,7 +43,7 @@ struct PictureMarks: Sendable {
     }
 
     /// What is nearly the mark, and how it came about; nil where chance made the mark itself of it.
-    func nearMiss(_ random: inout RandomStream) -> (kind: String, design: Design)? {
+    func hardNegative(_ random: inout RandomStream) -> (kind: String, design: Design)? {
         var edits = [squeezed]
         if !partial.isEmpty { edits.append(repeated) }
         if !weighty.isEmpty { edits += [swapped, apart, resized, replaced, replaced] }

@@ -193,7 +193,7 @@ final class DetectorPatches {
 
     private func draw(_ index: Int, of mark: Int, isPositive: Bool) throws(ImageError) -> Drawn {
         let compositor = compositors[mark]
-        let composite = try isPositive ? compositor.positive(index) : compositor.nearMiss(index)
+        let composite = try isPositive ? compositor.positive(index) : compositor.hardNegative(index)
         return Drawn(picture: PatchSource(composite.image), place: composite.subject, mark: mark)
     }
 

@@ -5,7 +5,7 @@ internal import ImprintImages
 internal import ImprintModel
 internal import Synchronization
 
-/// The photos of a run that spots marks, as whole pictures.
+/// The photos of a detector run, as whole images.
 ///
 /// They are kept in memory as far as the limit goes; the others are read whenever they are needed. Nothing but time depends on the limit.
 struct DetectorPhotos {
@@ -96,7 +96,7 @@ struct DetectorPhotos {
         negatives = training.filter { $0.mark == nil }
         positives = training.filter { $0.mark != nil }
         guard !negatives.isEmpty else {
-            throw ImprintError.noPhotosWithoutMark(marks: marks, folder: folder.url.path)
+            throw ImprintError.noPhotosWithoutLogo(logos: marks, folder: folder.url.path)
         }
     }
 

@@ -47,7 +47,7 @@ struct DetectorTask: TrainingTask {
         folder = (photos ?? ImageFolder(withoutPhotosOf: [ImageFolder.noLogoLabel])).adding(labels: logos)
         let others = folder.labels.filter { !logos.contains($0) }
         guard others.count == 1 else {
-            throw ImprintError.notOneLabelWithoutMark(found: others, marks: logos, folder: folder.url.path)
+            throw ImprintError.notOneLabelWithoutLogo(found: others, logos: logos, folder: folder.url.path)
         }
         network = try Network.logoDetector(marks: logos.count)
         let data = [

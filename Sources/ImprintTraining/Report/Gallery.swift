@@ -64,7 +64,7 @@ struct Gallery {
     }
 
     private func figures(_ results: [Evaluation.Result]) -> [String] {
-        if let detector = weights.detector { return spotted(results, DetectorPool(weights, detector)) }
+        if let detector = weights.detector { return detected(results, DetectorPool(weights, detector)) }
         let photos = workers.parallelMap(results.count) { place in
             Result { () throws(ImageError) in
                 (
@@ -86,9 +86,9 @@ struct Gallery {
     }
 
     /// Photos with the place that looks most like the mark.
-    private func spotted(_ results: [Evaluation.Result], _ spots: DetectorPool) -> [String] {
+    private func detected(_ results: [Evaluation.Result], _ detectors: DetectorPool) -> [String] {
         let pairs = workers.parallelMap(results.count) { place in
-            Result { try spottedPair(results[place], spots) }
+            Result { try detectedPair(results[place], detectors) }
         }
         return zip(results, pairs).map { result, pair in
             do {
@@ -99,9 +99,9 @@ struct Gallery {
         }
     }
 
-    private func spottedPair(_ result: Evaluation.Result, _ spots: DetectorPool) throws -> String {
+    private func detectedPair(_ result: Evaluation.Result, _ detectors: DetectorPool) throws -> String {
         let picture = try PatchSource.read(result.url)
-        let sight = try spots.detect(in: picture)
+        let sight = try detectors.detect(in: picture)
         // Where no mark is there and none was seen, the likeliest was the closest.
         let likeliest = weights.labels.indices.filter { sight.boxes[$0] != nil }.max {
             sight.confidences[$0] < sight.confidences[$1]

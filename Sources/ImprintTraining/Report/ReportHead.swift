@@ -80,7 +80,7 @@ struct ReportHead {
             }
             accuracy = share
             interval = Evaluation.interval(hits: Int((share * Double(count)).rounded()), of: count)
-            photos = counted(count, "photo") + (validates ? " kept back" : " that it was trained on")
+            photos = counted(count, "photo") + (validates ? " of the validation set" : " of the training set")
         }
     }
 }

@@ -51,7 +51,7 @@ package enum TrainingCurves {
         lines.append(
             validates
                 ? "Where the curve of validation turns up while that of training still falls, the network learns its photos by heart."
-                : "Nothing was kept back to validate on, so these curves tell nothing of new photos; the last epoch is kept."
+                : "There is no validation set, so these curves do not show the accuracy on new photos; the last epoch is kept."
         )
         return lines.map { "<p>\($0)</p>" }.joined(separator: "\n")
     }

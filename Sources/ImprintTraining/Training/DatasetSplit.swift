@@ -32,7 +32,7 @@ struct DatasetSplit {
                 let groups = isSame || !rule.keepsGroupsTogether ? nil : groups([folder])
                 (training, validation) = folder.split(as: earlier, groups: groups)
                 if validation.isEmpty && !earlier.validation.isEmpty {
-                    throw ImprintError.validationImagesLost(count: earlier.validation.count)
+                    throw ImprintError.missingValidationPhotos(count: earlier.validation.count)
                 }
                 if let groups, !validation.isEmpty {
                     leakage = folder.avoidedLeakage(share, seed: seed, groups: groups)

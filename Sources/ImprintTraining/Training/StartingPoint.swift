@@ -68,7 +68,7 @@ extension ClassifierConfiguration {
             var factors: String?
             if hyperparameters.poolsMaximum {
                 guard let pooling = try network.poolingMaximum() else {
-                    throw ImprintError.noMeans(network: network.name)
+                    throw ImprintError.noAveragePooling(network: network.name)
                 }
                 (network, factors) = (pooling.network, pooling.factors)
             }

@@ -72,7 +72,7 @@ final class TrainingRunner<Task: TrainingTask> {
         guard let best = loop.best else {
             writer.save(loop.state)
             if let problem = photos.unreadable.problem {
-                throw ImprintError.photosLost(reason: "\(problem)", checkpoint: writer.path)
+                throw ImprintError.tooFewReadablePhotos(reason: "\(problem)", checkpoint: writer.path)
             }
             throw ImprintError.stoppedTooEarly(checkpoint: writer.path)
         }

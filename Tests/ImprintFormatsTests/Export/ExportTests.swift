@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test("A model that spots marks is refused in words")
+    @Test("The export of a logo detector is refused with a reason")
     func detector() throws {
         let network = try Network.logoDetector()
         let weights = ModelFile(

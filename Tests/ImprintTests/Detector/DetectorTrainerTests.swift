@@ -267,7 +267,7 @@ import Testing
             let photos = place.appending(path: "photos")
             try writePhotos(to: photos, labels: ["cross"], count: 2)
             func error(_ found: [String]) -> ImprintError {
-                .notOneLabelWithoutMark(found: found, marks: ["cross"], folder: photos.path)
+                .notOneLabelWithoutLogo(found: found, logos: ["cross"], folder: photos.path)
             }
             #expect(throws: error([])) { try run(photos, artwork) }
             try writePhotos(to: photos, labels: ["a", "b"], count: 2)

@@ -151,12 +151,12 @@ import Testing
             try writePhotos(to: photos, labels: ["crest", "leaf"], count: 1)
             let path = photos.path
             let none = #expect(throws: ImprintError.self) { try run(photos) }
-            #expect(none == .notOneLabelWithoutMark(found: [], marks: ["crest", "leaf"], folder: path))
+            #expect(none == .notOneLabelWithoutLogo(found: [], logos: ["crest", "leaf"], folder: path))
             #expect(none?.description.contains("no label but crest, leaf, expected one more") == true)
             let leaf = ["leaf": try #require(Self.artwork()["leaf"])]
             try writePhotos(to: photos, labels: ["other"], count: 1)
             let two = #expect(throws: ImprintError.self) { try run(photos, artwork: leaf) }
-            #expect(two == .notOneLabelWithoutMark(found: ["crest", "other"], marks: ["leaf"], folder: path))
+            #expect(two == .notOneLabelWithoutLogo(found: ["crest", "other"], logos: ["leaf"], folder: path))
             #expect(two?.description.contains("the labels crest, other without artwork, expected one") == true)
         }
     }

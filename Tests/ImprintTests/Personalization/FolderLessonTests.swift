@@ -123,9 +123,9 @@ import Testing
                 try lesson(folder, cache: cache) { $0.views = 2 }.session.personalization
                     == lesson(folder) { $0.views = 2 }.session.personalization)
             try Safetensors.write(tensors, to: cache) { _ in file.header.metadata }
-            #expect(throws: ImprintError.damagedCache(file: cache.path)) { try lesson(folder, cache: cache) }
+            #expect(throws: ImprintError.damagedFeatureCache(file: cache.path)) { try lesson(folder, cache: cache) }
             try Safetensors.write([], to: cache) { _ in [:] }
-            #expect(throws: ImprintError.foreignCache(file: cache.path)) { try lesson(folder, cache: cache) }
+            #expect(throws: ImprintError.notAFeatureCache(file: cache.path)) { try lesson(folder, cache: cache) }
         }
     }
 

@@ -94,7 +94,7 @@ import Testing
         }
         #expect(try !session.undo() && session.personalization == nil && session.exampleCount == 0)
         #expect(try session.classifier.personalized(with: nil).classify(photos[0]) == versions[0])
-        #expect(throws: ImprintError.nothingTaught) { try session.save(to: URL(filePath: "/nowhere/x")) }
+        #expect(throws: ImprintError.nothingToSave) { try session.save(to: URL(filePath: "/nowhere/x")) }
     }
 
     @Test(
@@ -285,18 +285,18 @@ import Testing
         let session = try PersonalizationSession(leftOrRightClassifier(), configuration: configuration)
         try session.teach(photos[0], as: "left")
         try session.teach(photos[1], as: "left")
-        #expect(throws: ImprintError.noRoom(byteCount: 384, limit: 300)) { try session.teach(photos[2], as: "left") }
+        #expect(throws: ImprintError.featuresExceedMemoryLimit(byteCount: 384, limit: 300)) { try session.teach(photos[2], as: "left") }
         #expect(session.exampleCount == 2)
         try session.undo()
         try session.teach(photos[2], as: "left")
     }
 
     @Test(
-        "Models that spot marks are tuned by the places that are most like a mark",
+        "Logo detectors are personalized with the features at the positions that score highest",
         arguments: [["logo"], ["logo", "leaf"]])
     func detector(marks: [String]) throws {
         let pictures = [2, 5].flatMap { stripes($0, count: 3) }
-        let model = try spottingModel(marks: marks)
+        let model = try detectorModel(marks: marks)
         let base = try ImageClassifier(model)
         let before = try pictures.map { try base.confidence("logo", $0) }
         let session = try PersonalizationSession(base)
@@ -305,7 +305,7 @@ import Testing
         #expect((after[..<3].min() ?? 0) > (after[3...].max() ?? 1), "\(before) \(after)")
         #expect(try pictures.map { try base.confidence("logo", $0) } == before)
         #expect(try session.classifier.classify(pictures[0]).first { $0.label == "logo" }?.box != nil)
-        #expect(throws: ImprintError.labelCannotBeAdded("tree", known: ["nothing"] + marks)) {
+        #expect(throws: ImprintError.cannotAddLabel("tree", known: ["nothing"] + marks)) {
             try session.teach(pictures[0], as: "tree")
         }
     }

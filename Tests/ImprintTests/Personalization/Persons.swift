@@ -21,7 +21,7 @@ func leftOrRight() throws -> ModelFile { try trained.get() }
 func leftOrRightClassifier() throws -> ImageClassifier { try ImageClassifier(leftOrRight()) }
 
 /// A model that looks for so many marks and has learnt nothing.
-func spottingModel(marks: [String], rehearsal: Rehearsal? = nil) throws -> ModelFile {
+func detectorModel(marks: [String], rehearsal: Rehearsal? = nil) throws -> ModelFile {
     let network = try Network.logoDetector(marks: marks.count)
     return ModelFile(
         network: network, parameters: try Parameters(network, seed: 2), labels: ["nothing"] + marks,

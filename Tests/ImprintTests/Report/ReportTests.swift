@@ -62,7 +62,7 @@ import Testing
     @Test("A model alone has a page of what is known") func bare() throws {
         try withRun(wrong: 0) { weights, _, _ in
             let html = Report(weights).html
-            #expect(html.contains("<section id=\"curves\"") && html.contains(" kept back"))
+            #expect(html.contains("<section id=\"curves\"") && html.contains(" of the validation set"))
             for part in ["confusion", "reliability", "mistakes", "repeat"] { #expect(!html.contains("\"\(part)\"")) }
             let untrained = ModelFile(
                 network: weights.network, parameters: weights.parameters, labels: weights.labels,

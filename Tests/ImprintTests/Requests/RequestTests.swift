@@ -98,7 +98,7 @@ import Testing
         #expect(
             try await ClassificationRequest(classifier, rule: rule).perform(on: .image(picture())) == Array(all[...1]))
         let unmeasured = ClassificationRequest(classifier, rule: ConfidenceRule(threshold: .ofLabel))
-        await #expect(throws: ImprintError.notMeasured(what: "threshold", labels: ["a", "b", "c"])) {
+        await #expect(throws: ImprintError.missingMetric("threshold", labels: ["a", "b", "c"])) {
             try await unmeasured.perform(on: .image(picture()))
         }
     }

@@ -102,7 +102,7 @@ import Testing
     }
 
     @Test(
-        "Another model begins anew, with other labels or the same: what was seen by the one before is not mixed in",
+        "A new model resets the history, even if it has the same labels",
         arguments: [["x", "y", "z"], ["a", "b", "c"]])
     func otherModel(labels: [String]) async throws {
         let models = [try smallModel(), try smallModel(labels: labels, seed: 2)]

@@ -4,7 +4,7 @@ internal import ImprintModel
 internal import ImprintNetwork
 internal import ImprintSynthesis
 
-/// What a model that spots a logo takes for a made-up photo of 299x532 pixels, from the picture in memory to the observations.
+/// Logo detection in a synthetic photo of 299x532 pixels, from the image in memory to the detections.
 ///
 /// It runs on one thread, however many there are: several photos share them.
 let logoSpot = BenchmarkCase(suite: .predict, name: "logospot-299x532") { options in

@@ -9,15 +9,15 @@ import Testing
 @testable import ImprintInterop
 @testable import ImprintModel
 
-/// What a file says about spotting marks: the confidences that follow from it, and what is refused.
-@Suite struct SpottingTests {
+/// The detector head of a model file: its confidences, and invalid heads.
+@Suite struct DetectorHeadTests {
     private static let labels = ["leaf", "crest", "other"]
 
     private func rules(_ marks: [DetectorHead.Mark]) -> DetectorHead {
         DetectorHead(levels: [96, 136], stride: 16, span: 44, marks: marks)
     }
 
-    private var twoMarks: DetectorHead {
+    private var twoLogos: DetectorHead {
         rules([.init(label: "crest", slope: 0.5, offset: -1), .init(label: "leaf", slope: 2, offset: 0.25)])
     }
 
@@ -33,7 +33,7 @@ import Testing
 
     @Test("Confidences are the multinomial logistic of the marks' curves, by label")
     func confidences() {
-        let found = twoMarks.confidences([3, -0.5], in: Self.labels)
+        let found = twoLogos.confidences([3, -0.5], in: Self.labels)
         let (crest, leaf) = (exp(0.5 * 3 - 1), exp(2 * -0.5 + 0.25))
         for (confidence, odds) in zip(found, [leaf, crest, 1]) {
             #expect(abs(Double(confidence) - odds / (1 + crest + leaf)) < 1e-7)
@@ -52,7 +52,7 @@ import Testing
         "Confidences lie within 0…1 and add up to 1, however large the logits",
         arguments: [[0, 0], [1e6, -1e6], [3e38, 3e38], [-3e38, -3e38], [-3e38, 3e38], [80, 81]] as [[Float]])
     func sum(scores: [Float]) {
-        let found = twoMarks.confidences(scores, in: Self.labels)
+        let found = twoLogos.confidences(scores, in: Self.labels)
         #expect(found.allSatisfy { (0...1).contains($0) })
         #expect(abs(found.reduce(0, +) - 1) < 1e-6)
     }
@@ -60,9 +60,9 @@ import Testing
     @Test("A file with several marks comes back as it was") func roundTrip() throws {
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "m.imprint")
-            try weights(twoMarks).write(to: file)
+            try weights(twoLogos).write(to: file)
             let read = try ModelFile(contentsOf: file)
-            #expect(read.detector == twoMarks && read.labels == Self.labels)
+            #expect(read.detector == twoLogos && read.labels == Self.labels)
         }
     }
 
@@ -95,7 +95,7 @@ import Testing
             (text(both).replacing("marks", with: "mark"), "imprint.spotting"),
         ])
     func refused(detector: String, text: String) throws {
-        try withChanged(try weights(twoMarks), metadata: ["imprint.spotting": detector]) { file in
+        try withChanged(try weights(twoLogos), metadata: ["imprint.spotting": detector]) { file in
             let error = #expect(throws: ModelFileError.self) { try ModelFile(contentsOf: file) }
             #expect(error?.description.contains(text) == true, "\(String(describing: error))")
         }
@@ -109,7 +109,7 @@ import Testing
             (["crest", "leaf", "leaf"], "the label \"leaf\" twice"),
         ])
     func oneOther(labels: [String], text: String) throws {
-        try withChanged(try weights(twoMarks), metadata: ["imprint.labels": json(labels)]) { file in
+        try withChanged(try weights(twoLogos), metadata: ["imprint.labels": json(labels)]) { file in
             let error = #expect(throws: ModelFileError.self) { try ModelFile(contentsOf: file) }
             #expect(error?.description.contains(text) == true, "\(String(describing: error))")
         }
@@ -120,13 +120,13 @@ import Testing
             for (labels, maps) in [
                 (["leaf", "other"], 2), (["leaf", "crest"], 2), (Self.labels, 1), (Self.labels, 3),
             ] {
-                let weights = try weights(twoMarks, labels: labels, maps: maps)
+                let weights = try weights(twoLogos, labels: labels, maps: maps)
                 #expect(throws: ModelFileError.self) { try weights.write(to: folder.appending(path: "m.imprint")) }
             }
         }
     }
 
-    @Test("A network that takes pictures of one size alone cannot spot") func oneSize() throws {
+    @Test("A network with a fixed input size cannot be a detector") func oneSize() throws {
         var builder = NetworkBuilder(name: "flat", input: TensorShape(height: 32, width: 32, channels: 3))
         builder.add(Flatten())
         builder.add(Dense(outputChannels: 1), named: "head")
